@@ -67,6 +67,19 @@ static void short_texts_have_more_slices(void **state) {
     stint_session_close(s);
 }
 
+// As which the Python package ends a cancellation.
+static void no_tokens_are_no_step(void **state) {
+    (void)state;
+    stint_session *s = open_long();
+    stint_memory_info one = {.size = sizeof one}, still = one;
+    assert_int_equal(stint_session_eval(s, 0, &(int32_t){5}, 1, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_memory(s, &one), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, NULL, 0, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_memory(s, &still), STINT_OK);
+    assert_true(one.bytes_per_step > 0.0 && still.bytes_per_step == one.bytes_per_step);
+    stint_session_close(s);
+}
+
 int main(void) {
     static const struct ts_bounded_variant dense = {"dense", "models/novels-10m", 0, 512, 0, 0};
     static const struct ts_bounded_variant folder = {"folder", "models/novels-10m", 0, 0, 0, 0};
@@ -75,6 +88,7 @@ int main(void) {
         cmocka_unit_test(ts_bounded_a_bound_must_be_given),
         cmocka_unit_test(ts_bounded_each_sequence_gets_what_it_gets_alone),
         cmocka_unit_test(short_texts_have_more_slices),
+        cmocka_unit_test(no_tokens_are_no_step),
     };
     int failed = ts_bounded_run(&dense, true, NULL, 0);
     return failed + ts_bounded_run(&folder, false, laws, sizeof laws / sizeof *laws);

@@ -221,13 +221,14 @@ static void count_step(struct st_bounded *r) {
         r->steps.n++;
     }
     r->steps.counted = counts.bytes;
+    r->steps.now = false;
 }
 
 static void end(struct stint_session *s, stint_status status) {
     struct st_bounded *r = s->bounded;
-    count_step(r);
     if (r->steps.now && status == STINT_OK)
         st_trial_note(&r->expecting, (double)(st_now_ns() - r->steps.begun) * 1e-9);
+    count_step(r);
     if (status != STINT_OK) {
         st_slices_reset(&r->slices);
         if (r->sparse) st_neurons_reset(&r->neurons);
