@@ -13,6 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum {
+    MAX_TOGETHER = 16, // loads that one read brings
+    // Between two of them: a read of their own would bring as much beside them, in the blocks that
+    // they begin and end in.
+    MAX_GAP = 2 * ST_LOAD_BLOCK,
+};
+
 struct open_file {
     int file; // -1: not open
     const char *name;
@@ -92,6 +99,49 @@ static struct st_load *pop(struct st_loader *l) {
     return load;
 }
 
+// Loads of one file, each of which begins close behind the one before: one read brings them all.
+struct group {
+    struct st_load *loads[MAX_TOGETHER];
+    size_t n;
+};
+
+static uint64_t end_of(const struct group *g) {
+    return g->loads[g->n - 1]->offset + g->loads[g->n - 1]->bytes;
+}
+
+// What is read of the file, from whole blocks on.
+static uint64_t begin_of(const struct group *g) {
+    return g->loads[0]->offset / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+}
+
+static bool fits(const struct group *g, const struct st_load *next) {
+    const struct st_load *first = g->loads[0];
+    uint64_t end = end_of(g);
+    return g->n < MAX_TOGETHER && first->apart && next->apart && next->file == first->file &&
+           next->offset >= end && next->offset - end <= MAX_GAP &&
+           next->offset + next->bytes - begin_of(g) <= ST_LOAD_ROOM;
+}
+
+static struct group pop_group(struct st_loader *l) {
+    struct group g = {.loads = {pop(l)}, .n = 1};
+    while (l->first && fits(&g, l->first)) g.loads[g.n++] = pop(l);
+    return g;
+}
+
+// Where they cannot be read together, each has its own fate.
+static void read_group(const struct st_loader *l, const struct group *g, unsigned char *room,
+                       stint_status *status) {
+    const struct open_file *f = &l->files[g->loads[0]->file];
+    uint64_t begin = begin_of(g);
+    bool together =
+        g->n > 1 && read_blocks(l, f, begin, (size_t)(end_of(g) - begin), room) == STINT_OK;
+    for (size_t i = 0; i < g->n; i++) {
+        struct st_load *load = g->loads[i];
+        if (together) memcpy(load->to, room + (load->offset - begin), load->bytes);
+        status[i] = together ? STINT_OK : read_load(l, load, room);
+    }
+}
+
 static void *work(void *context) {
     struct st_loader *l = context;
     pthread_mutex_lock(&l->lock);
@@ -103,18 +153,22 @@ static void *work(void *context) {
             l->n_idle--;
             continue;
         }
-        struct st_load *load = pop(l);
-        size_t bytes = load->bytes;
+        struct group g = pop_group(l);
+        stint_status status[MAX_TOGETHER];
         pthread_mutex_unlock(&l->lock);
-        stint_status status = read_load(l, load, room);
+        read_group(l, &g, room, status);
         pthread_mutex_lock(&l->lock);
-        if (status != STINT_OK) st_error_save(&l->why);
-        l->counts.bytes += bytes;
+        l->counts.bytes += end_of(&g) - g.loads[0]->offset;
         l->counts.reads++;
-        if (--l->n_pending == 0) l->counts.busy_ns += st_now_ns() - l->busy_since;
-        // From here on the load is the caller's again.
-        atomic_store_explicit(&load->state, status == STINT_OK ? ST_LOAD_THERE : ST_LOAD_FAILED,
-                              memory_order_release);
+        l->n_pending -= g.n;
+        if (l->n_pending == 0) l->counts.busy_ns += st_now_ns() - l->busy_since;
+        for (size_t i = 0; i < g.n; i++) {
+            if (status[i] != STINT_OK) st_error_save(&l->why);
+            // From here on the load is the caller's again.
+            atomic_store_explicit(&g.loads[i]->state,
+                                  status[i] == STINT_OK ? ST_LOAD_THERE : ST_LOAD_FAILED,
+                                  memory_order_release);
+        }
         if (l->waiting) pthread_cond_signal(&l->answered);
     }
     pthread_mutex_unlock(&l->lock);

@@ -31,8 +31,10 @@ struct st_load {
     size_t bytes;
     uint32_t file;     // which of the loader's
     unsigned char *to; // [bytes, rounded up to ST_LOAD_BLOCK]
-    bool apart;        // neither at blocks, nor room behind: by way of a buffer of the thread
-    atomic_int state;  // ST_LOAD_*
+    // Neither at blocks, nor room behind: by way of a buffer of the thread. Such loads that are
+    // asked for one after another and lie close together may come in one read.
+    bool apart;
+    atomic_int state; // ST_LOAD_*
     struct st_load *next;
 };
 
@@ -56,9 +58,9 @@ struct st_loader_options {
 };
 
 struct st_loader_counts {
-    uint64_t bytes, reads;
-    uint64_t busy_ns;   // in which anything was being read
-    uint64_t waited_ns; // of which somebody waited
+    uint64_t bytes, reads; // bytes: also those between loads that came in one read
+    uint64_t busy_ns;      // in which anything was being read
+    uint64_t waited_ns;    // of which somebody waited
 };
 
 // STINT_E_NOMEM, E_IO.

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -26,13 +27,20 @@ static struct behaviour {
     unsigned short_every, interrupt_every; // reads; 0: never
     uint64_t broken_from;                  // this byte on cannot be read; 0: all can
     unsigned delay_us;
+    bool closed; // no read begins while `gate` is held
 } behaviour;
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 static ssize_t strange_read(void *context, int file, void *to, size_t bytes, off_t offset) {
     static atomic_uint n;
     const struct behaviour *b = context;
     unsigned now = atomic_fetch_add(&n, 1);
     if (b->delay_us) usleep(b->delay_us);
+    if (b->closed) {
+        pthread_mutex_lock(&gate);
+        pthread_mutex_unlock(&gate);
+    }
     if (b->interrupt_every && now % b->interrupt_every == 0) return errno = EINTR, -1;
     if (b->broken_from && (uint64_t)offset + bytes > b->broken_from) return errno = EIO, -1;
     if (b->short_every && now % b->short_every == 0 && bytes > 1) bytes /= 2;
@@ -108,6 +116,48 @@ static void read_apart(const struct behaviour *b) {
     close_disk(&d);
 }
 
+enum { NEIGHBOURS = 200, PIECE = 700 };
+
+// Pieces one after another, with gaps, asked for before any read begins. `broken_from`: what lies
+// behind cannot be read; 0: all can. Returns how many reads there were for a hundred pieces.
+static uint64_t read_neighbours(uint64_t broken_from) {
+    struct disk d = open_disk(&(struct behaviour){.broken_from = broken_from, .closed = true});
+    struct st_load loads[NEIGHBOURS];
+    unsigned char *room = malloc(NEIGHBOURS * PIECE);
+    size_t at = ts_random_below(5000), n = 0;
+    pthread_mutex_lock(&gate);
+    for (; n < NEIGHBOURS && at + PIECE <= BYTES; n++) {
+        loads[n] = (struct st_load){
+            .offset = at, .bytes = 1 + ts_random_below(PIECE), .to = room + n * PIECE};
+        loads[n].apart = true;
+        at += loads[n].bytes + ts_random_below(n % 8 ? 2000 : 20000);
+        st_loader_prefetch(d.loader, &loads[n]);
+    }
+    pthread_mutex_unlock(&gate);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t blocks_end = st_round_up(loads[i].offset + loads[i].bytes, ST_LOAD_BLOCK);
+        bool whole = !broken_from || blocks_end <= broken_from;
+        assert_int_equal(st_loader_wait(d.loader, &loads[i]), whole ? STINT_OK : STINT_E_IO);
+        if (whole) assert_memory_equal(loads[i].to, d.data + loads[i].offset, loads[i].bytes);
+    }
+    struct st_loader_counts counts;
+    st_loader_count(d.loader, &counts);
+    assert_true(counts.bytes <= at);
+    free(room);
+    close_disk(&d);
+    return counts.reads * 100 / n;
+}
+
+static void neighbours_come_in_one_read(void **state) {
+    (void)state;
+    for (int i = 0; i < 20; i++) assert_in_range(read_neighbours(0), 1, 50);
+}
+
+static void a_neighbour_of_what_is_broken_arrives(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 20; i++) read_neighbours((1 + ts_random_below(60)) * ST_LOAD_BLOCK);
+}
+
 static void what_lies_anywhere_arrives(void **state) {
     (void)state;
     read_apart(NULL);
@@ -170,6 +220,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_asked_for_arrives),
         cmocka_unit_test(what_lies_anywhere_arrives),
+        cmocka_unit_test(neighbours_come_in_one_read),
+        cmocka_unit_test(a_neighbour_of_what_is_broken_arrives),
         cmocka_unit_test(short_and_interrupted_reads_are_finished),
         cmocka_unit_test(a_slow_disk_is_waited_for),
         cmocka_unit_test(what_cannot_be_read_is_an_error),
