@@ -6,7 +6,7 @@ and of the rounds' own ratios to the row before.
 
     bench/memory_ablation.py MODEL.stint --memory 40M --rounds 7 [-- --npu-threads 1 ...]
 
-What stands behind -- goes to stint bench, e.g. --device sim:speed=N or --predictor off.
+What stands behind -- goes to stint bench, e.g. --device sim:speed=N, --bits 4 or --predictor off.
 """
 import argparse
 import json
@@ -14,6 +14,8 @@ import pathlib
 import statistics
 import subprocess
 import sys
+
+BOTH, SINGLE = "+ two processors", ("+ hot clusters", "the second one alone")
 
 
 def one_round(options):
@@ -53,6 +55,11 @@ def main():
                   for key in ("hit_rate", "hidden_fraction", "on_npu"))
         print(f"| {row['step']} | {statistics.median(rates):.3g} | {times} | " +
               " | ".join(shares) + " |")
+    by_name = [{row["step"]: row["tokens_per_second"] for row in r} for r in rounds]
+    singles = [name for name in SINGLE if name in by_name[0]]
+    times = [r[BOTH] / max(r[name] for name in singles) for r in by_name]
+    print(f"two processors, over the better one of: {', '.join(singles)}: "
+          f"{statistics.median(times):.2f} ({min(times):.2f} to {max(times):.2f})")
 
 
 if __name__ == "__main__":

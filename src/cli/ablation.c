@@ -24,6 +24,7 @@ struct ablation {
     const struct st_cli_common *common;
     const stint_model *model;
     const int32_t *ids;
+    const char *schedule; // NULL: what the common options say
     float *logits;
     uint32_t n, n_reps;
 };
@@ -113,51 +114,57 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
 
 // ---- With bounded memory
 
+enum { PROMPT = 16 };
+
+// npu_hot of the processors that compute neurons.
+static const float host_alone = -1.0f, device_alone = 2.0f, both = 0.0f;
+
 static const struct memory_step {
     const char *name;
     uint32_t leave_out;
-    bool hybrid;
+    const float *npu_hot;
 } memory_steps[] = {
     {"neurons read in parts",
-     STINT_LEAVE_BUNDLES | STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, false},
-    {"+ bundles", STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, false},
-    {"+ cache", STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, false},
-    {"+ pipeline", STINT_LEAVE_HOT, false},
-    {"+ hot clusters", 0, false},
-    {"+ two processors", 0, true},
+     STINT_LEAVE_BUNDLES | STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, &host_alone},
+    {"+ bundles", STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, &host_alone},
+    {"+ cache", STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, &host_alone},
+    {"+ pipeline", STINT_LEAVE_HOT, &host_alone},
+    {"+ hot clusters", 0, &host_alone},
+    {"+ two processors", 0, &both},
+    {"the second one alone", 0, &device_alone},
 };
 
-// The second processor is the device or the threads that are named, or one thread.
-static stint_session_options memory_options(const struct ablation *a,
-                                            const struct memory_step *step) {
-    stint_session_options options = st_cli_session_options(a->common);
-    bool named = options.device != NULL || options.npu_threads != 0 || options.cpu_threads != 0;
-    options.leave_out = step->leave_out;
-    if (!step->hybrid) {
-        options.npu_threads = options.cpu_threads = 0;
-        options.npu_hot = -1;
-    } else if (!named) {
-        options.npu_threads = options.cpu_threads = 1;
-    }
-    return options;
+// The second processor is the device or the threads that are named, or one thread. Threads compute
+// no neurons alone.
+static bool memory_options(const struct ablation *a, const struct memory_step *step,
+                           stint_session_options *options) {
+    *options = st_cli_session_options(a->common);
+    bool threads = options->npu_threads != 0 || options->cpu_threads != 0;
+    options->leave_out = step->leave_out;
+    options->npu_hot = *step->npu_hot;
+    options->n_context = PROMPT + a->n;
+    if (a->schedule) options->schedule = a->schedule;
+    if (step->npu_hot == &host_alone)
+        options->npu_threads = options->cpu_threads = 0;
+    else if (options->device == NULL && !threads)
+        options->npu_threads = options->cpu_threads = 1;
+    return step->npu_hot != &device_alone || (options->device != NULL && !threads);
 }
 
-// Seconds to decode n tokens one by one; the first pass fills the cache.
-static stint_status time_memory(const struct ablation *a, const struct memory_step *step,
+// Seconds to decode n tokens one by one, others in each pass; the first one fills the cache.
+static stint_status time_memory(const struct ablation *a, const stint_session_options *options,
                                 double *seconds, stint_memory_info *info) {
-    enum { PROMPT = 16 };
-    stint_session_options options = memory_options(a, step);
     stint_session *session = NULL;
-    options.n_context = PROMPT + a->n;
-    stint_status status = stint_session_open(a->model, &options, &session);
+    stint_status status = stint_session_open(a->model, options, &session);
     st_cli_interrupt_watch(session);
     for (uint32_t i = 0; i <= a->n_reps && status == STINT_OK; i++) {
+        const int32_t *ids = a->ids + (size_t)i * (PROMPT + a->n);
         status = stint_session_truncate(session, 0, 0);
         if (status == STINT_OK)
-            status = stint_session_eval(session, 0, a->ids, PROMPT, false, a->logits);
+            status = stint_session_eval(session, 0, ids, PROMPT, false, a->logits);
         double begun = st_cli_seconds();
         for (uint32_t t = 0; t < a->n && status == STINT_OK; t++)
-            status = stint_session_eval(session, 0, a->ids + PROMPT + t, 1, false, a->logits);
+            status = stint_session_eval(session, 0, ids + PROMPT + t, 1, false, a->logits);
         if (i > 0) seconds[i - 1] = st_cli_seconds() - begun;
     }
     if (status == STINT_OK) status = stint_session_memory(session, info);
@@ -166,17 +173,25 @@ static stint_status time_memory(const struct ablation *a, const struct memory_st
     return status;
 }
 
+size_t st_cli_memory_ablation_ids(uint32_t n, uint32_t n_reps) {
+    return ((size_t)n_reps + 1) * (PROMPT + n);
+}
+
 bool st_cli_memory_ablation(const struct st_cli_command *command,
-                            const struct st_cli_common *common, const stint_model *model,
-                            const int32_t *ids, uint32_t n, uint32_t n_reps, json_t *rows) {
+                            const struct st_cli_common *common, const char *schedule,
+                            const stint_model *model, const int32_t *ids, uint32_t n,
+                            uint32_t n_reps, json_t *rows) {
     struct ablation a;
     stint_status status = begin(common, model, ids, n, n_reps, &a);
+    a.schedule = schedule;
     if (rows == NULL)
         printf("%-30s %10s %10s %10s %10s\n", "", "tokens/s", "hit rate", "hidden", "on NPU");
     for (size_t i = 0; i < sizeof memory_steps / sizeof *memory_steps && status == STINT_OK; i++) {
         double seconds[MAX_REPS];
         stint_memory_info info = {.size = sizeof info};
-        status = time_memory(&a, &memory_steps[i], seconds, &info);
+        stint_session_options options;
+        if (!memory_options(&a, &memory_steps[i], &options)) continue;
+        status = time_memory(&a, &options, seconds, &info);
         if (status != STINT_OK) break;
         double rate = n / st_cli_median(seconds, a.n_reps);
         if (rows == NULL)

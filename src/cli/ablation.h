@@ -12,10 +12,13 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
                      const stint_model *model, const int32_t *ids, uint32_t n, uint32_t n_reps,
                      json_t *rows);
 
-// The same for PowerInfer-2's techniques (its Fig. 13): decoding with bounded memory after a short
-// prompt.
+// The same for PowerInfer-2's techniques (its Fig. 13): decoding n tokens with bounded memory after
+// a short prompt, by this schedule (NULL: by that of the common options). Last the second processor
+// alone, where it is a device. ids [st_cli_memory_ablation_ids()].
 bool st_cli_memory_ablation(const struct st_cli_command *command,
-                            const struct st_cli_common *common, const stint_model *model,
-                            const int32_t *ids, uint32_t n, uint32_t n_reps, json_t *rows);
+                            const struct st_cli_common *common, const char *schedule,
+                            const stint_model *model, const int32_t *ids, uint32_t n,
+                            uint32_t n_reps, json_t *rows);
+size_t st_cli_memory_ablation_ids(uint32_t n, uint32_t n_reps);
 
 #endif

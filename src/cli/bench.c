@@ -239,9 +239,9 @@ static uint32_t longest_case(const struct bench_options *options) {
 }
 
 // Token ids that behave like text in caches: spread over the vocabulary, the same in every run.
-static void fill_ids(struct bench *bench, uint32_t n) {
+static void fill_ids(struct bench *bench, size_t n) {
     uint64_t state = 1;
-    for (uint32_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         bench->ids[i] = (int32_t)((state >> 33) % bench->figures.info.vocab);
     }
@@ -283,6 +283,15 @@ static bool open_session(struct bench *bench, const char *schedule) {
     return true;
 }
 
+enum { UNIFORM_BYTES = 32 };
+
+// The schedule of the i-th precision; NULL: none was given.
+static const char *uniform(const struct bench *bench, size_t i, char text[UNIFORM_BYTES]) {
+    if (bench->options->bits.count == 0) return NULL;
+    snprintf(text, UNIFORM_BYTES, "uniform:%u", bench->options->bits.values[i]);
+    return text;
+}
+
 // With bounded memory a session is planned for its precision schedule.
 static bool set_precision(struct bench *bench, size_t i) {
     uint32_t bits = bench->figures.decodes[i].bits;
@@ -290,9 +299,8 @@ static bool set_precision(struct bench *bench, size_t i) {
     precision.steps[0].bits = bits;
     if (bench->options->bits.count == 0) return true;
     if (bench->options->common.memory != 0) {
-        char uniform[32];
-        snprintf(uniform, sizeof uniform, "uniform:%u", bits);
-        return open_session(bench, uniform);
+        char schedule[UNIFORM_BYTES];
+        return open_session(bench, uniform(bench, i, schedule));
     }
     if (stint_session_set_precision(bench->session, &precision) == STINT_OK) return true;
     st_cli_failed_with(bench->command, bench->figures.name);
@@ -351,16 +359,18 @@ static bool make_room(struct bench *bench) {
 
 static bool run_ablation(struct bench *bench) {
     const struct bench_options *o = bench->options;
+    bool bounded = o->common.memory != 0, ok = true;
+    uint32_t n = o->n_tokens ? o->n_tokens : 16, n_reps = o->n_reps ? o->n_reps : 1;
+    size_t n_ids = bounded ? st_cli_memory_ablation_ids(n, n_reps) : longest_case(o);
+    char schedule[UNIFORM_BYTES];
     json_t *table = o->common.json ? json_array() : NULL;
-    bool ok = true;
-    bench->ids = malloc((size_t)longest_case(o) * sizeof *bench->ids);
+    bench->ids = malloc(n_ids * sizeof *bench->ids);
     if (bench->ids == NULL) return st_cli_error(bench->command->name, "not enough memory"), false;
-    fill_ids(bench, longest_case(o));
-    if (o->common.memory != 0)
-        ok = st_cli_memory_ablation(bench->command, &o->common, bench->model, bench->ids,
-                                    o->n_tokens ? o->n_tokens : 16, o->n_reps ? o->n_reps : 1,
-                                    table);
-    for (size_t i = 0; ok && o->common.memory == 0 && i < o->prompts.count; i++)
+    fill_ids(bench, n_ids);
+    if (bounded)
+        ok = st_cli_memory_ablation(bench->command, &o->common, uniform(bench, 0, schedule),
+                                    bench->model, bench->ids, n, n_reps, table);
+    for (size_t i = 0; ok && !bounded && i < o->prompts.count; i++)
         ok = st_cli_ablation(bench->command, &o->common, bench->model, bench->ids,
                              o->prompts.values[i], o->n_reps ? o->n_reps : 3, table);
     if (ok && table != NULL)
