@@ -63,6 +63,7 @@ COVERED = {
     "src/session/weights/hybrid_plan.c": "tests/session/test_hybrid.c",
     "src/session/weights/hybrid_share.c": "tests/session/test_hybrid.c",
     "src/neuron/slices.c": "tests/session/test_bounded.c",
+    "src/neuron/slices_plan.c": "tests/session/test_plan.c",
     "src/neuron/sparse.c": "tests/session/test_predict.c",
     "src/prepare/adam.c": "tests/prepare/test_predictor.c",
     "src/prepare/activity.c": "tests/prepare/test_predictor.c",

@@ -212,6 +212,12 @@ void st_cache_give(struct st_cache *c, int32_t entry, enum st_evict when) {
     link_entry(c, (uint32_t)entry, when);
 }
 
+void st_cache_reorder(struct st_cache *c, int32_t entry, enum st_evict when) {
+    if (c->held[entry]) return;
+    unlink_entry(c, (uint32_t)entry);
+    link_entry(c, (uint32_t)entry, when);
+}
+
 bool st_cache_hold(struct st_cache *c, uint32_t id) {
     int32_t entry = c->entry_of[id];
     if (entry == ST_CACHE_NONE) return false;

@@ -66,6 +66,8 @@ void st_cache_fill(struct st_cache *cache, uint32_t id, uint32_t n, struct st_ex
 // On failure the entry is given back, empty.
 stint_status st_cache_wait(struct st_cache *cache, int32_t entry, bool *fresh);
 void st_cache_give(struct st_cache *cache, int32_t entry, enum st_evict when);
+// Changes when an entry that is not held is evicted.
+void st_cache_reorder(struct st_cache *cache, int32_t entry, enum st_evict when);
 // Takes the entry of a piece only if it has one, as what may be needed: it counts neither as hit
 // nor as miss.
 bool st_cache_hold(struct st_cache *cache, uint32_t id);

@@ -2,141 +2,14 @@
 #include "neuron/slices.h"
 
 #include "base/size.h"
+#include "neuron/keep.h"
 #include "neuron/section.h"
+#include "neuron/slices_plan.h"
 
 #include <string.h>
 #include <xxhash.h>
 
-enum {
-    STEP_BYTES = 64 << 10,
-    MAX_BYTES = 2 << 20,
-    READ_BYTES = 32 << 10, // what one more read costs, in bytes of room
-    HASH_BYTES = 640,      // of a hash under way
-};
-
-// ---- The pieces of a model
-
-static bool by_chance(const struct st_config *c, struct st_linear_id id) {
-    return st_int8_is_ffn(id.role) && st_config_is_routed(c, id.layer, id.expert);
-}
-
-static bool steps_take(unsigned steps, enum st_int8_role role) {
-    return steps & (st_int8_is_ffn(role) ? ST_STEPS_FFN : ST_STEPS_REST);
-}
-
-// Pieces that INT8 weights are made of are like those that have them.
-static bool is_nested(const struct st_file_piece *p) {
-    return p->bits && p->bits != ST_NESTED_STORED;
-}
-
-static uint32_t region_of(const struct st_config *c, unsigned steps,
-                          const struct st_file_piece *p) {
-    bool taken = is_nested(p) || steps_take(steps, p->linear.role);
-    return taken && !by_chance(c, p->linear) ? ST_REGION_FIXED : ST_REGION_STREAM;
-}
-
-// A prompt takes the head once, after its last pass.
-static unsigned passes_of(unsigned steps, const struct st_file_piece *p) {
-    enum st_int8_role role = p->linear.role;
-    if (is_nested(p)) return st_pass_nested(p->bits);
-    return (role == ST_INT8_HEAD ? 0 : ST_PASS_PROMPT) |
-           (steps_take(steps, role) ? ST_PASS_STEP : 0);
-}
-
-// ---- Sizes
-
-struct sizing {
-    const struct st_slices_source *source;
-    uint32_t region;
-    size_t widest, slack; // group of the region; of an entry
-    uint64_t bytes;
-    uint32_t max_strips;
-};
-
-static bool is_of(const struct sizing *s, const struct st_file_piece *p) {
-    return p->n_strips && region_of(&s->source->model->config, s->source->steps, p) == s->region;
-}
-
-// Each strip of a slice begins with the block that it begins in, and ends with a whole one.
-static size_t slack_of(const struct st_file_piece *p) {
-    bool aligned = true;
-    for (uint32_t i = 0; i < p->n_strips; i++)
-        aligned = aligned && p->strips[i].offset % ST_LOAD_BLOCK == 0 &&
-                  p->strips[i].group_bytes % ST_LOAD_BLOCK == 0;
-    return aligned ? 0 : (2 * (size_t)p->n_strips - 1) * ST_LOAD_BLOCK;
-}
-
-static void measure(struct sizing *s) {
-    const struct st_file_pieces *all = s->source->pieces;
-    s->bytes = 0;
-    for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++) {
-        if (!is_of(s, p)) continue;
-        s->widest = st_max(s->widest, st_file_piece_group_bytes(p));
-        s->slack = st_max(s->slack, slack_of(p));
-        s->max_strips = (uint32_t)st_max(s->max_strips, p->n_strips);
-        for (uint32_t i = 0; i < p->n_strips; i++) s->bytes += p->strips[i].bytes;
-    }
-}
-
-static uint32_t slice_groups_of(const struct st_file_piece *p, size_t entry_bytes, size_t slack) {
-    return (uint32_t)((entry_bytes - slack) / st_file_piece_group_bytes(p));
-}
-
-static uint64_t count_slices(const struct sizing *s, size_t entry_bytes) {
-    const struct st_file_pieces *all = s->source->pieces;
-    uint64_t n = 0;
-    for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++)
-        if (is_of(s, p))
-            n += st_ceil_div(st_file_piece_groups(p), slice_groups_of(p, entry_bytes, s->slack));
-    return n;
-}
-
-// Much room is lost in entries that slices do not fill, much time in reads that are small.
-static void plan_region(struct sizing *s, size_t first, size_t last, struct st_slices_plan *plan) {
-    uint64_t best = UINT64_MAX;
-    uint32_t r = s->region;
-    plan->bytes[r] = s->bytes;
-    plan->least_bytes[r] = first;
-    plan->slack_bytes[r] = s->slack;
-    plan->max_strips[r] = s->max_strips;
-    for (size_t bytes = first; bytes <= last; bytes += STEP_BYTES) {
-        uint64_t n = count_slices(s, bytes), score = n * (bytes + READ_BYTES);
-        if (score >= best) continue;
-        best = score;
-        plan->entry_bytes[r] = bytes;
-        plan->n_ids[r] = (uint32_t)n;
-    }
-}
-
-void st_slices_plan(const struct st_slices_source *source, const struct st_slices_plan *within,
-                    struct st_slices_plan *plan) {
-    *plan = (struct st_slices_plan){0};
-    for (uint32_t r = 0; r < ST_N_REGIONS; r++) {
-        struct sizing s = {.source = source, .region = r};
-        measure(&s);
-        if (s.widest == 0) continue; // nothing is in this region
-        size_t first = st_round_up(s.widest + s.slack, STEP_BYTES);
-        size_t last = within ? within->entry_bytes[r] : st_max(first, MAX_BYTES);
-        plan_region(&s, first, last, plan);
-    }
-}
-
-struct st_slices_used st_slices_of_pass(const struct st_slices_source *source,
-                                        const struct st_slices_plan *plan, uint32_t region,
-                                        unsigned pass) {
-    struct sizing s = {.source = source, .region = region};
-    struct st_slices_used used = {0};
-    const struct st_file_pieces *all = source->pieces;
-    for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++) {
-        if (!is_of(&s, p) || !(passes_of(source->steps, p) & pass)) continue;
-        uint32_t groups = slice_groups_of(p, plan->entry_bytes[region], plan->slack_bytes[region]);
-        double n = (double)st_ceil_div(st_file_piece_groups(p), groups);
-        used.slices += n;
-        used.reads += n * p->n_strips;
-        for (uint32_t i = 0; i < p->n_strips; i++) used.bytes += (double)p->strips[i].bytes;
-    }
-    return used;
-}
+enum { HASH_BYTES = 640 }; // of a hash under way
 
 // ---- Opening
 
@@ -149,6 +22,8 @@ static size_t n_seen(const struct st_slices_plan *plan) {
 static void lay_out(const struct st_slices_plan *plan, struct st_slices *s, struct st_arena *a) {
     s->pieces = ST_TAKE(a, struct st_sliced, s->n_pieces);
     s->seen = ST_TAKE(a, struct st_slice_seen, n_seen(plan));
+    s->bytes = ST_TAKE(a, uint32_t, plan->n_ids[ST_REGION_FIXED]);
+    s->kept = ST_TAKE(a, uint8_t, plan->n_ids[ST_REGION_FIXED]);
     for (int r = 0; r < ST_N_REGIONS; r++) {
         s->regions[r].entry_bytes = plan->entry_bytes[r];
         s->regions[r].n_entries = plan->n_entries[r];
@@ -183,21 +58,51 @@ static stint_status bind_piece(const struct st_slices_source *source,
     const struct st_config *c = &source->model->config;
     *s = (struct st_sliced){.piece = piece,
                             .n_groups = (uint32_t)st_file_piece_groups(piece),
-                            .region = region_of(c, source->steps, piece),
-                            .passes = piece->n_strips ? passes_of(source->steps, piece) : 0,
-                            .by_chance = by_chance(c, piece->linear)};
+                            .region = st_slice_region(c, source->steps, piece),
+                            .passes = piece->n_strips ? st_slice_passes(source->steps, piece) : 0,
+                            .by_chance = st_slice_by_chance(c, piece->linear)};
     for (uint32_t i = 0; i < piece->n_strips; i++)
         if (piece->strips[i].hashed && !(s->states[i] = XXH3_createState()))
             return st_fail(STINT_E_NOMEM, "no memory to check the weights");
     if (!piece->n_strips) return STINT_OK;
     s->slice_groups =
-        slice_groups_of(piece, plan->entry_bytes[s->region], plan->slack_bytes[s->region]);
+        st_slice_groups(piece, plan->entry_bytes[s->region], plan->slack_bytes[s->region]);
     s->n = (uint32_t)st_ceil_div(s->n_groups, s->slice_groups);
     s->first = taken->ids[s->region];
     s->first_seen = taken->seen;
     taken->ids[s->region] += s->n;
     taken->seen += s->n * piece->n_strips;
     return STINT_OK;
+}
+
+// ---- What stays
+
+size_t st_slices_staying(size_t n_entries) {
+    size_t passing = 1 + ST_SLICES_DEPTH; // one in use, the others on their way
+    return n_entries - st_min(n_entries, passing);
+}
+
+static enum st_evict when_to_evict(const struct st_slices *s, const struct st_sliced *g,
+                                   uint32_t slice) {
+    bool stays = g->by_chance || (g->region == ST_REGION_FIXED && s->kept[g->first + slice]);
+    return stays ? ST_EVICT_LAST : ST_EVICT_FIRST;
+}
+
+// Decides which slices stay in this kind of pass; a step takes all that a prompt does.
+static void keep(struct st_slices *s) {
+    struct st_cache *cache = &s->regions[ST_REGION_FIXED];
+    unsigned passes = s->pass == ST_PASS_PROMPT ? ST_PASS_PROMPT | ST_PASS_STEP : s->pass;
+    if (cache->n_ids == 0) return;
+    memset(s->bytes, 0, cache->n_ids * sizeof *s->bytes);
+    for (const struct st_sliced *g = s->pieces; g < s->pieces + s->n_pieces; g++)
+        for (uint32_t i = 0; i < g->n && g->region == ST_REGION_FIXED && g->passes & passes; i++)
+            s->bytes[g->first + i] = (uint32_t)st_slice_bytes(g->piece, g->slice_groups, i);
+    st_keep_largest(s->bytes, cache->n_ids, st_slices_staying(cache->n_entries), s->kept);
+    for (uint32_t e = 0; e < cache->n_used; e++)
+        st_cache_reorder(cache, (int32_t)e,
+                         cache->id_of[e] != ST_CACHE_NONE && s->kept[cache->id_of[e]]
+                             ? ST_EVICT_LAST
+                             : ST_EVICT_FIRST);
 }
 
 stint_status st_slices_open(const struct st_slices_source *source,
@@ -215,6 +120,7 @@ stint_status st_slices_open(const struct st_slices_source *source,
     for (int r = 0; r < ST_N_REGIONS; r++) st_cache_open(&s->regions[r], loader);
     for (size_t i = 0; i < s->n_pieces; i++)
         ST_TRY(bind_piece(source, plan, &source->pieces->at[i], &taken, &s->pieces[i]));
+    keep(s);
     return STINT_OK;
 }
 
@@ -315,7 +221,9 @@ static void drop_ahead(struct st_slices *s) {
     for (; s->n_ahead; s->n_ahead--) {
         struct st_slice_place at = *ahead(s, s->n_ahead - 1);
         int32_t entry = held_entry(s, at);
-        if (entry != ST_CACHE_NONE) st_cache_give(region(s, at.piece), entry, ST_EVICT_FIRST);
+        if (entry != ST_CACHE_NONE)
+            st_cache_give(region(s, at.piece), entry,
+                          when_to_evict(s, &s->pieces[at.piece], at.slice));
     }
     s->n_read_ahead = 0;
 }
@@ -422,8 +330,8 @@ bool st_slices_has(const struct st_slices *s, size_t piece, uint32_t slice) {
 void st_slices_give(struct st_slices *s, size_t piece, uint32_t slice) {
     struct st_cache *cache = region(s, piece);
     int32_t entry = cache->entry_of[s->pieces[piece].first + slice];
-    enum st_evict when = s->pieces[piece].by_chance ? ST_EVICT_LAST : ST_EVICT_FIRST;
-    if (entry != ST_CACHE_NONE) st_cache_give(cache, entry, when);
+    if (entry != ST_CACHE_NONE)
+        st_cache_give(cache, entry, when_to_evict(s, &s->pieces[piece], slice));
 }
 
 void st_slices_expect(struct st_slices *s, size_t piece) {
@@ -470,6 +378,7 @@ void st_slices_pass(struct st_slices *s, unsigned pass) {
     if (s->pass == pass) return;
     s->pass = pass;
     drop_ahead(s);
+    keep(s);
 }
 
 void st_slices_shrink(struct st_slices *s, uint32_t r, uint32_t n_entries) {
@@ -477,6 +386,7 @@ void st_slices_shrink(struct st_slices *s, uint32_t r, uint32_t n_entries) {
     drop_ahead(s);
     st_slices_let_go(s);
     st_cache_shrink(&s->regions[r], n_entries);
+    if (r == ST_REGION_FIXED) keep(s);
 }
 
 void st_slices_reset(struct st_slices *s) {

@@ -61,6 +61,9 @@ struct st_slices {
     struct st_cache regions[ST_N_REGIONS];
     struct st_slice_seen *seen; // [strips of all slices]
     unsigned pass;              // ST_PASS_*
+    // Slices of the fixed region: the bytes that this pass takes of them; whether they stay.
+    uint32_t *bytes;
+    uint8_t *kept;
     struct st_foresight foresight;
     // What is taken before its turn, in order.
     struct st_slice_place {
@@ -97,13 +100,16 @@ void st_slices_plan(const struct st_slices_source *source, const struct st_slice
 // Bytes of all but the entries' content.
 size_t st_slices_table_bytes(const struct st_slices_source *source,
                              const struct st_slices_plan *plan);
-// What one pass takes of a region, in slices, reads and bytes.
+// What one pass takes of a region, in slices, reads and bytes; and the bytes of each slice, if
+// `bytes` [slices of the region] is not NULL.
 struct st_slices_used {
     double slices, reads, bytes;
 };
 struct st_slices_used st_slices_of_pass(const struct st_slices_source *source,
                                         const struct st_slices_plan *plan, uint32_t region,
-                                        unsigned pass);
+                                        unsigned pass, uint32_t *bytes);
+// Entries of the fixed region in which slices stay; through the others the rest passes.
+size_t st_slices_staying(size_t n_entries);
 
 // Borrows what `source` points to, and the loader, until close. STINT_E_NOMEM.
 stint_status st_slices_open(const struct st_slices_source *source,

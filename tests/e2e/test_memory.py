@@ -137,7 +137,7 @@ class Memory(unittest.TestCase):
             slow = subprocess.run(arguments, env={**environment, "DISK_DELAY_US": "500"},
                                   capture_output=True, text=True, check=True)
             self.assertEqual(slow.stdout, wanted)
-            failing = subprocess.run(arguments, env={**environment, "DISK_LAST": "2000"},
+            failing = subprocess.run(arguments, env={**environment, "DISK_LAST": "1000"},
                                      capture_output=True, text=True, check=False)
             self.assertEqual(failing.returncode, 1)
             self.assertIn("cannot be read at byte", failing.stderr)
@@ -221,6 +221,19 @@ class Memory(unittest.TestCase):
         self.assertEqual(re.findall(r"tokens/s, (\d) bits", shown), ["8", "3"])
         self.assertRegex(shown, r"peak memory +[0-9.]+ MiB of 200.0 MiB, .* read")
         self.assertNotIn("bandwidth", shown)  # which was not measured
+
+    @unittest.skipUnless(SPARSE.is_dir(), "shared/ is not there")
+    def test_an_ablation_ends_with_two_processors(self):
+        package = self.packages["sparse"]
+        memory = f"{self.least(package) + 1}M"
+        rows = stint_json("bench", package, "--ablation", "--memory", memory, "-n", "3", "-r", "1",
+                          "--bits", "3", "--device", "sim:speed=1000")["ablation"]
+        self.assertEqual([row["step"] for row in rows[4:]],
+                         ["+ hot clusters", "+ two processors", "the second one alone"])
+        self.assertEqual([row["on_npu"] for row in rows[:5]], [0] * 5)
+        self.assertGreater(rows[6]["on_npu"], 0)
+        for row in rows:
+            self.assertGreater(row["tokens_per_second"], 0)
 
     def test_what_cannot_be_planned_says_so(self):
         refused = stint("inspect", self.packages["dense"], "--memory", "1M")

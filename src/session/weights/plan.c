@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "model/step_weights.h"
 #include "neuron/expect.h"
+#include "neuron/keep.h"
 #include "neuron/storage.h"
 #include "session/weights/bounded.h"
 #include "session/session.h"
@@ -33,7 +34,9 @@ struct forecast {
     bool hot_only; // the second processor is threads
     stint_memory_layer *layers;
     struct st_slices_used fixed, experts; // that a token may use
-    double slice_misses, expert_misses, dense_bytes;
+    uint32_t *slices;                     // [slices of the fixed region] bytes
+    uint8_t *slices_kept;
+    double missed_bytes, slice_misses, expert_misses, dense_bytes;
     // For shadow execution: the shares of channels for which `prepare` says how much they cover;
     // the time of the reads, and how much of it a token waits.
     const json_t *shares;
@@ -52,19 +55,27 @@ static unsigned step_bits(const struct forecast *f) {
     return needs->int8_steps ? 0 : st_pins_highest(needs->precisions);
 }
 
-// Linears that every token needs are used in turn. A token uses some of a mixture's experts, all
-// with the same probability, so that it does not matter which ones are evicted.
+// Linears that every token needs are used in turn. The largest slices stay, the others take turns
+// in what is left, as far as it is not held for those that come next. A token uses some of a
+// mixture's experts, all with the same probability, so that it does not matter which ones are
+// evicted.
 static void forecast_slices(struct forecast *f) {
     const struct st_slices_plan *p = &f->bounded.plan;
     const struct st_config *c = &f->model->config;
     unsigned bits = step_bits(f), pass = bits ? st_pass_nested(bits) : ST_PASS_STEP;
-    f->fixed = st_slices_of_pass(&f->bounded.source, p, ST_REGION_FIXED, pass);
-    f->experts = st_slices_of_pass(&f->bounded.source, p, ST_REGION_STREAM, pass);
-    double n = f->fixed.slices, fit = fmin(n, p->n_entries[ST_REGION_FIXED]);
+    f->fixed = st_slices_of_pass(&f->bounded.source, p, ST_REGION_FIXED, pass, f->slices);
+    f->experts = st_slices_of_pass(&f->bounded.source, p, ST_REGION_STREAM, pass, NULL);
+    size_t slices = (size_t)f->fixed.slices, entries = p->n_entries[ST_REGION_FIXED];
+    size_t stay = entries < slices ? st_slices_staying(entries) : slices;
+    double n = f->fixed.slices, all = n;
     f->out.slices = (uint32_t)n;
-    f->out.resident_slices = (uint32_t)fit;
-    f->slice_misses = st_expect_cyclic(n, fit, 1 + ST_SLICES_DEPTH);
-    double all = n;
+    f->out.resident_slices = (uint32_t)stay;
+    double others = n - (double)stay, ahead = ST_SLICES_AHEAD * others / fmax(n, 1.0);
+    double bytes =
+        f->fixed.bytes - (double)st_keep_largest(f->slices, slices, stay, f->slices_kept);
+    f->slice_misses = st_expect_cyclic(others, (double)(st_min(entries, slices) - stay),
+                                       fmin(ahead, ST_SLICES_DEPTH));
+    f->missed_bytes = f->slice_misses * bytes / fmax(others, 1.0);
     if (c->n_experts) {
         double used = (double)c->n_experts_used / c->n_experts, ids = f->experts.slices;
         double there = fmin(ids, p->n_entries[ST_REGION_STREAM]);
@@ -76,15 +87,16 @@ static void forecast_slices(struct forecast *f) {
     f->out.hit_rate = 1.0 - (f->slice_misses + f->expert_misses) / fmax(all, 1.0);
     f->out.reads_per_token = f->slice_misses * f->fixed.reads / fmax(n, 1.0) +
                              f->expert_misses * f->experts.reads / fmax(f->experts.slices, 1.0);
-    f->out.bytes_per_token =
-        f->slice_misses * slice_bytes(&f->fixed) + f->expert_misses * slice_bytes(&f->experts);
+    f->out.bytes_per_token = f->missed_bytes + f->expert_misses * slice_bytes(&f->experts);
 }
 
 // ---- Neurons
 
 static void lay_out(struct forecast *f, struct st_arena *a) {
-    size_t layers = f->model->config.n_layers;
+    size_t layers = f->model->config.n_layers, slices = f->bounded.plan.n_ids[ST_REGION_FIXED];
     f->layers = ST_TAKE(a, stint_memory_layer, layers);
+    f->slices = ST_TAKE(a, uint32_t, slices);
+    f->slices_kept = ST_TAKE(a, uint8_t, slices);
     if (!f->bounded.sparse) return;
     f->neurons.hot_clusters = ST_TAKE(a, uint32_t, ST_NEURON_RATES * layers);
     f->neurons.elsewhere = ST_TAKE(a, uint32_t, ST_NEURON_RATES * layers);
@@ -340,7 +352,8 @@ static void forecast_time(struct forecast *f) {
     stint_memory_plan *out = &f->out;
     double entry = (double)f->model->neurons.layout.entry_bytes, missed = 0.0, bytes;
     if (s->dense_bytes_per_second <= 0.0) return;
-    out->read_seconds = f->slice_misses * sequential_seconds(s, slice_bytes(&f->fixed)) +
+    double missed_slice = f->missed_bytes / fmax(f->slice_misses, 1.0);
+    out->read_seconds = f->slice_misses * sequential_seconds(s, missed_slice) +
                         f->expert_misses * sequential_seconds(s, slice_bytes(&f->experts));
     st_step_weights_each(f->model, step_bits(f), add_dense, f);
     bytes = f->dense_bytes;
