@@ -369,8 +369,8 @@ typedef struct stint_session_options {
                              there first, then attention's linears, the head last; the CPU computes
                              the rest. Default 0: no limit */
     /* Most tokens that stint_generate() drafts for a step, where it measures that this is faster:
-     * what followed the same words before, or a layer of the checkpoint predicts. Same text.
-     * STINT_MAX_STEP_ROWS - 1 at most; default 0: none. Without effect if neurons are predicted. */
+     * what followed the same words before, or a layer of the checkpoint predicts. Same text. At
+     * most STINT_MAX_STEP_ROWS - 1; default 0. None if neurons are predicted or no room is left. */
     uint32_t n_drafts;
     /* Where nothing was like the text's end, steps of so many bits of the nested weights draft, or
      * of fewer: those below the text's precision that measure faster. Default 0: none do. */

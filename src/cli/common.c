@@ -168,7 +168,7 @@ const struct st_cli_option st_cli_common_rows[] = {
      .max = STINT_MAX_STEP_ROWS - 1,
      .help = "maximum tokens to draft for a step, where that measures faster: what followed the "
              "same words before, or what a layer for it in a checkpoint predicts; the text stays "
-             "the same; 0: off; auto: 15, with --memory 0",
+             "the same; 0: off; auto: 15, with --memory 7",
      .offset = offsetof(struct st_cli_common, n_drafts)},
     {.name = "draft-bits",
      .kind = ST_CLI_AUTO,
@@ -271,11 +271,12 @@ double st_cli_median(double *values, size_t n) {
     return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-// What is given, or a preset, which may need more memory than a bound has room for.
-static uint32_t unless_bounded(const struct st_cli_common *common, uint32_t given,
-                               uint32_t preset) {
+// What is given, or a preset: fewer under a bound, where each row of a step takes room from
+// weights.
+static uint32_t unless_bounded(const struct st_cli_common *common, uint32_t given, uint32_t preset,
+                               uint32_t bounded) {
     if (given != UINT32_MAX) return given;
-    return common->memory != 0 ? 0 : preset;
+    return common->memory != 0 ? bounded : preset;
 }
 
 // Commands without --quality are exact.
@@ -301,8 +302,8 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
         .schedule = schedule_of(common),
         .leave_out = common->no_predictor != 0 ? STINT_LEAVE_PREDICTOR : 0,
         .order = st_cli_order(common),
-        .n_drafts = unless_bounded(common, common->n_drafts, STINT_MAX_STEP_ROWS - 1),
-        .draft_bits = unless_bounded(common, common->draft_bits, 4)};
+        .n_drafts = unless_bounded(common, common->n_drafts, STINT_MAX_STEP_ROWS - 1, 7),
+        .draft_bits = unless_bounded(common, common->draft_bits, 4, 0)};
 }
 
 json_t *st_cli_schedule(const stint_session *session) {

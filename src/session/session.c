@@ -161,8 +161,8 @@ static stint_status apply_options(const struct stint_model *model,
     s->chunk_len = st_min(o.chunk_len ? o.chunk_len : 256, s->n_context);
     s->drafting.n = (uint32_t)st_min(o.n_drafts, s->chunk_len - 1);
     if (s->drafting.n && model->neurons.layers && model->checkpoint.lazy) {
-        st_log(STINT_LOG_WARNING, "drafts are off: the neurons that a memory-bounded step predicts "
-                                  "depend on its rows");
+        st_log(STINT_LOG_INFO, "drafts are off: the neurons that a memory-bounded step predicts "
+                               "depend on its rows");
         s->drafting.n = 0;
     }
     s->drafting.bits = s->drafting.n ? o.draft_bits : 0;
@@ -306,20 +306,29 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     return s->split.on ? st_split_open(s, &npu) : STINT_OK;
 }
 
-static stint_status open_with(const stint_model *model, const stint_session_options *options,
+static stint_status open_once(const stint_model *model, const stint_session_options *options,
                               bool layerwise, stint_session **session) {
-    if (!model || !session) return st_fail(STINT_E_ARG, "model and session may not be NULL");
     struct stint_session *s = calloc(1, sizeof *s);
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a session");
     s->kv.layerwise = layerwise;
-    stint_session_options o = whole_options(options);
-    stint_status status = open_in(model, &o, s);
+    stint_status status = open_in(model, options, s);
     if (status != STINT_OK) {
         stint_session_close(s);
         return status;
     }
     *session = s;
     return STINT_OK;
+}
+
+// A bound may be too small for the rows of drafts alone.
+static stint_status open_with(const stint_model *model, const stint_session_options *options,
+                              bool layerwise, stint_session **session) {
+    if (!model || !session) return st_fail(STINT_E_ARG, "model and session may not be NULL");
+    stint_session_options o = whole_options(options);
+    stint_status status = open_once(model, &o, layerwise, session);
+    if (status != STINT_E_LIMIT || !o.memory || !o.n_drafts) return status;
+    o.n_drafts = 0;
+    return open_once(model, &o, layerwise, session);
 }
 
 stint_status stint_session_open(const stint_model *model, const stint_session_options *options,
