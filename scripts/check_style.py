@@ -42,8 +42,7 @@ GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
 MODELS = "tests/e2e/test_serve_models.py"
 SERVE, HOSTILE = "tests/e2e/test_serve.py", "tests/e2e/test_serve_hostile.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
-PULL = "tests/e2e/test_pull.py"
-JINJA = "tests/template/test_jinja.c"
+PULL, JINJA = "tests/e2e/test_pull.py", "tests/template/test_jinja.c"
 CONFORMANCE = "tests/device/test_conformance.c"
 # Folders whose files are rows of a table that a test walks.
 WALKED = {"src/sched/policies/": "tests/sched/test_schedule.c", "src/device/*/": CONFORMANCE}
@@ -58,6 +57,7 @@ COVERED = {
     "src/model/weights_neurons.c": "tests/session/test_predict.c",
     "src/neuron/neurons.c": "tests/session/test_predict.c",
     "src/neuron/dense.c": "tests/session/test_hybrid.c",
+    "src/session/step/step_program.c": "tests/session/test_device_step.c",
     "src/session/weights/hybrid_block.c": "tests/session/test_hybrid.c",
     "src/session/weights/hybrid_segment.c": "tests/session/test_hybrid.c",
     "src/session/weights/hybrid_plan.c": "tests/session/test_hybrid.c",

@@ -2,13 +2,14 @@
 // The arguments of attention: what is the same on every device.
 #include "device/driver.h"
 
-static bool is_well_formed(const struct st_device_attention *a) {
+bool st_device_attention_is_well_formed(const struct st_device_attention *a) {
     return a->type < ST_N_KV_TYPES && a->dim && a->n_kv && a->n_heads &&
            a->n_heads % a->n_kv == 0 && !(a->softcap < 0.0f);
 }
 
 bool st_device_attends(const struct st_device *device, const struct st_device_attention *a) {
-    return device->ops->attends && is_well_formed(a) && device->ops->attends(device, a);
+    return device->ops->attends && st_device_attention_is_well_formed(a) &&
+           device->ops->attends(device, a);
 }
 
 static const char *check_args(const struct st_device *device, const struct st_attend_args *a) {

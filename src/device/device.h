@@ -50,6 +50,7 @@ struct st_device_caps {
     bool sums;             // runs graphs that end in exact sums (ST_EPILOGUE_SUMS)
     bool row_norms;        // normalises what it quantizes, with the host's bits
     bool host_products;    // its products of stored linears have the bits of the host's kernels
+    bool programs;         // runs programs (device/program.h)
     bool reads_host;       // reads borrowed memory where it lies (st_buffer_borrow)
     bool virtual_clock;    // st_job_result.device_ns is time of a processor that is emulated here
     uint64_t memory_limit; // bytes of allocated buffers and weights; 0: none
@@ -91,10 +92,10 @@ stint_status st_buffer_allocate(struct st_device *device, size_t bytes, struct s
 // same memory and read each other's quantized inputs.
 stint_status st_buffer_import(struct st_device *device, void *data, size_t bytes,
                               struct st_buffer **buffer);
-// Host memory that jobs only read, *borrowed* until the buffer is freed: in place where the device
-// can, else it has a copy, which counts against the limit. A mapping's data is the host memory
-// itself; what the host has written there is the device's once it is mapped for writing and
-// unmapped. STINT_E_UNSUPPORTED, E_NOMEM, E_LIMIT.
+// Host memory that jobs, but for programs, only read, *borrowed* until the buffer is freed: in
+// place where the device can, else it has a copy, which counts against the limit. A mapping's data
+// is the host memory itself; what the host has written there is the device's once it is mapped for
+// writing and unmapped. STINT_E_UNSUPPORTED, E_NOMEM, E_LIMIT.
 stint_status st_buffer_borrow(struct st_device *device, void *data, size_t bytes,
                               struct st_buffer **buffer);
 // Lets an imported buffer stand for other memory. Allocates nothing.

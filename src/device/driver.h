@@ -5,11 +5,11 @@
 #ifndef ST_DEVICE_DRIVER_H
 #define ST_DEVICE_DRIVER_H
 
-#include "device/device.h"
+#include "device/program.h"
 
 #include <pthread.h>
 
-enum st_job_kind { ST_JOB_QUANTIZE, ST_JOB_GRAPH, ST_JOB_MULTIPLY, ST_JOB_ATTEND };
+enum st_job_kind { ST_JOB_QUANTIZE, ST_JOB_GRAPH, ST_JOB_MULTIPLY, ST_JOB_ATTEND, ST_JOB_PROGRAM };
 
 enum st_job_ready { ST_READY_RUN, ST_READY_WAIT, ST_READY_NEVER };
 
@@ -21,6 +21,7 @@ struct st_job {
     union {
         struct st_graph *graph;          // of ST_JOB_GRAPH
         struct st_device_stored *stored; // of ST_JOB_MULTIPLY
+        struct st_program *program;      // of ST_JOB_PROGRAM
     };
     union {
         struct st_quantize_args quantize;
@@ -88,6 +89,10 @@ struct st_graph {
     size_t max_rows;
 };
 
+struct st_program {
+    struct st_device *device;
+};
+
 // All are called with checked arguments, without the mutex, and not once the device is lost, but
 // for close, free_* and cancel. Structs that a function makes get the members above from its
 // caller. "(optional)" may be NULL.
@@ -142,6 +147,15 @@ struct st_device_ops {
     // (optional) Of attention that is well formed.
     bool (*attends)(const struct st_device *device, const struct st_device_attention *attention);
 
+    // (optional, all or none, as caps.programs) Of attention that is well formed; of operations
+    // that are right.
+    bool (*attends_steps)(const struct st_device *device,
+                          const struct st_device_attention *attention);
+    stint_status (*compile_program)(struct st_device *device,
+                                    const struct st_program_options *options,
+                                    struct st_program **program);
+    void (*free_program)(struct st_program *program);
+
     // Starts a job, which ends with one st_job_finish(), maybe before this returns.
     void (*start)(struct st_device *device, struct st_job *job);
     // (optional) A job is to end soon: job->canceled is set. A device that cannot take a job back
@@ -172,11 +186,13 @@ stint_status st_device_broken(const struct st_device *device, const char *what);
 // Counts bytes against the limit, or gives them back. STINT_E_LIMIT names `what`.
 stint_status st_device_count(struct st_device *device, size_t bytes, const char *what);
 void st_device_uncount(struct st_device *device, size_t bytes);
-// jobs.c, for graphs.c and stored.c: takes a job, which gets a copy of its arguments, and starts
-// it. `subject`: the graph, the stored linear, or NULL.
+// jobs.c, for graphs.c, stored.c and others: takes a job, which gets a copy of its arguments, and
+// starts it. `subject`: the graph, the stored linear, or NULL.
 stint_status st_job_start(struct st_device *device, enum st_job_kind kind, void *subject,
                           const void *args, struct st_job *const *after, size_t n_after,
                           struct st_job **job);
+// attention.c
+bool st_device_attention_is_well_formed(const struct st_device_attention *attention);
 // graphs.c: whether n_rows rows of `bytes` each lie in a buffer of the device.
 bool st_slice_fits(const struct st_device *device, const struct st_slice *slice, size_t n_rows,
                    size_t bytes, size_t alignment);

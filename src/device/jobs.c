@@ -47,6 +47,9 @@ static void take_args(struct st_job *job, enum st_job_kind kind, void *subject, 
     case ST_JOB_ATTEND:
         job->attend = *(const struct st_attend_args *)args;
         break;
+    case ST_JOB_PROGRAM:
+        job->program = subject;
+        break;
     }
 }
 

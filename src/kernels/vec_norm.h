@@ -40,16 +40,21 @@ INLINE float norm_root(float x) {
     return small ? y * 0x1p-12f : y;
 }
 
+// The sum of a vector's lanes. Overwrites them.
+INLINE float norm_lanes_total(float *sums, uint32_t lanes) {
+    if (lanes == NORM_NEON_LANES) return (sums[0] + sums[1]) + (sums[2] + sums[3]); // neighbours
+    for (uint32_t n = lanes / 2; n > 0; n /= 2)
+        for (uint32_t l = 0; l < n; l++) sums[l] += sums[l + n];
+    return sums[0];
+}
+
 // Of the four vectors' sums, those of a vector side by side. Overwrites them.
 INLINE float norm_total(float *sums, uint32_t lanes) {
     for (uint32_t l = 0; l < lanes; l++) {
         float *sum = sums + l;
         *sum = (sum[0] + sum[lanes]) + (sum[2 * lanes] + sum[3 * lanes]);
     }
-    if (lanes == NORM_NEON_LANES) return (sums[0] + sums[1]) + (sums[2] + sums[3]); // neighbours
-    for (uint32_t n = lanes / 2; n > 0; n /= 2)
-        for (uint32_t l = 0; l < n; l++) sums[l] += sums[l + n];
-    return sums[0];
+    return norm_lanes_total(sums, lanes);
 }
 
 #endif

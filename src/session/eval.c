@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "session/kv/state.h"
 #include "session/pooled.h"
+#include "session/step/device_step.h"
 #include "session/weights/source.h"
 
 #include <string.h>
@@ -38,10 +39,26 @@ static unsigned way_of(const struct st_run *run, size_t n, const struct st_eval_
     return (run->phase == ST_PHASE_PREFILL ? ST_WAY_PROMPT : kind) | e->precision;
 }
 
+// Where the logits of a last id go that is run alone; or NULL.
+static float *logits_of_one(const struct stint_session *s, const struct st_eval_request *e,
+                            size_t done) {
+    if (!e->logits || e->n - done != 1) return NULL;
+    return e->logits + (e->all ? done * s->model->config.vocab : 0);
+}
+
+static stint_status forward(const struct st_run *run, const struct st_eval_request *e, size_t done,
+                            bool *head) {
+    const int32_t *ids = e->ids + done;
+    *head = false;
+    if (st_device_step(run, ids, logits_of_one(run->s, e, done), head)) return STINT_OK;
+    return st_pass_forward(run, ids);
+}
+
 // Runs the next ids: a chunk; where prompts are split as many chunks as there are, or, where each
-// one's hidden states are needed, as have buffers. *n gets their number.
+// one's hidden states are needed, as have buffers. *n gets their number, *head whether a device has
+// the logits of the last one, which is alone.
 static stint_status run_ids(struct stint_session *s, const struct st_eval_request *e, size_t done,
-                            struct st_run *run, size_t *n) {
+                            struct st_run *run, size_t *n, bool *head) {
     bool split = s->split.on && run->phase == ST_PHASE_PREFILL && !run->bits;
     struct st_batch batch = {.n = e->n - done,
                              .position = s->sequences[e->sequence].length,
@@ -56,16 +73,18 @@ static stint_status run_ids(struct stint_session *s, const struct st_eval_reques
     st_session_reach(s, e->sequence, batch.position + batch.n);
     st_state_begin(s, &state);
     stint_status status =
-        split ? st_split_forward(run, e->ids + done) : st_pass_forward(run, e->ids + done);
+        split ? st_split_forward(run, e->ids + done) : forward(run, e, done, head);
     if (status == STINT_OK) st_state_end(s, &state);
     run->batch = NULL;
     return status;
 }
 
-// Of rows [first, n) of what was run last, chunk by chunk.
-static stint_status rows_logits(const struct st_run *run, size_t first, size_t n, float *logits) {
+// Of rows [first, n) of what was run last, chunk by chunk. head: those of one row are there.
+static stint_status rows_logits(const struct st_run *run, size_t first, size_t n, bool head,
+                                float *logits) {
     struct stint_session *s = run->s;
     size_t vocab = s->model->config.vocab;
+    if (head) return st_pass_finish_logits(run, 1, logits);
     for (size_t at = first; at < n;) {
         struct st_run r = *run;
         size_t row = at % s->chunk_len, rows = st_min(s->chunk_len - row, n - at);
@@ -93,14 +112,15 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
     for (size_t done = 0, n; done < e->n; done += n) {
         run.phase = phase_of(s, e);
         if (s->source->begin) s->source->begin(s, run.phase, run.bits);
-        ST_TRY(run_ids(s, e, done, &run, &n));
+        bool head = false;
+        ST_TRY(run_ids(s, e, done, &run, &n, &head));
         if (run.phase == ST_PHASE_PREFILL && held->prompted == held->length) held->prompted += n;
         memmove(held->history + held->length, e->ids + done, n * sizeof(int32_t));
         held->length += n;
         run.phase = ST_PHASE_DECODE; // the head meets rows one by one
-        if (e->logits && e->all) ST_TRY(rows_logits(&run, 0, n, e->logits + done * vocab));
+        if (e->logits && e->all) ST_TRY(rows_logits(&run, 0, n, head, e->logits + done * vocab));
         if (e->logits && !e->all && done + n == e->n)
-            ST_TRY(rows_logits(&run, n - 1, n, e->logits));
+            ST_TRY(rows_logits(&run, n - 1, n, head, e->logits));
         if (e->pooled) ST_TRY(st_pooled_add(&run, n, e->pooled));
         if (s->ahead.on) {
             run.phase = phase_of(s, e);
@@ -195,9 +215,12 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
     }
     if (s->source->begin) s->source->begin(s, run.phase, run.bits);
     tell_state(s, st_state_begin, precision, places, n);
-    stint_status status = st_pass_forward(&run, ids);
+    bool head = false;
+    stint_status status = STINT_OK;
+    if (!st_device_step(&run, ids, logits, &head)) status = st_pass_forward(&run, ids);
     if (status == STINT_OK) tell_state(s, st_state_end, precision, places, n);
-    if (status == STINT_OK && logits) status = st_pass_logits(&run, 0, n, logits);
+    if (status == STINT_OK && logits)
+        status = head ? st_pass_finish_logits(&run, n, logits) : st_pass_logits(&run, 0, n, logits);
     for (size_t i = 0; i < n && s->ahead.on && status == STINT_OK; i++)
         st_ahead_keep(s, places[i].sequence, places[i].position, ids[i],
                       run.buffers->x + i * s->model->config.hidden);

@@ -243,6 +243,11 @@ stint_status st_pass_head(const struct st_run *r, const float *input, size_t n, 
     struct st_operands o = {
         .role = ST_INT8_HEAD, .x = input, .n = n, .y = {logits}, .y_row = {c->vocab}};
     ST_TRY(st_op_all(st_op_of(r, ST_UNIT_HEAD), r, &o));
+    return st_pass_finish_logits(r, n, logits);
+}
+
+stint_status st_pass_finish_logits(const struct st_run *r, size_t n, float *logits) {
+    const struct st_config *c = &r->s->model->config;
     struct logits l = {.run = r, .logits = logits};
     st_pool_run_ranges(r->group->pool, finish_logits, &l, n * c->vocab, LOGITS_AT_A_TIME);
     if (l.damaged)

@@ -40,6 +40,8 @@ stint_status st_pass_head_input(const struct st_run *run, const float *x, size_t
                                 const float **input);
 // logits [n, vocab] of such inputs. STINT_E_FORMAT if they are not finite.
 stint_status st_pass_head(const struct st_run *run, const float *input, size_t n, float *logits);
+// What follows the head's linear. STINT_E_FORMAT if they are not finite.
+stint_status st_pass_finish_logits(const struct st_run *run, size_t n, float *logits);
 // logits [n, vocab] of rows first..first + n - 1 of x. STINT_E_FORMAT if they are not finite.
 stint_status st_pass_logits(const struct st_run *run, size_t first, size_t n, float *logits);
 // Norm of every row of x [n, norm->n] into y, which may be x (norm.c).

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "session/linear/int8.h"
+#include "session/step/device_step.h"
 #include "session/weights/bounded.h"
 #include "session/weights/source.h"
 
@@ -300,6 +301,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
     ST_TRY(st_stored_open(s, &npu, options->npu_hot));
     st_kv_device_open(s);
+    st_device_step_open(s);
     name_devices(s);
     if (s->bounded && model->int8.layers) ST_TRY(attach(options, s));
     if (s->tune_chunk) ST_TRY(st_session_tune(s));
@@ -347,6 +349,7 @@ void stint_session_close(stint_session *session) {
     for (size_t i = 0; session->buffers && i < session->n_buffers; i++)
         st_int8_abandon(&session->buffers[i]);
     st_split_close(session);
+    st_device_step_close(session);
     st_kv_device_close(session);
     st_stored_close(session);
     st_bounded_close(session->bounded);

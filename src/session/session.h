@@ -158,6 +158,7 @@ struct st_drafting {
     uint32_t turn; // steps that drafted
 };
 
+struct st_device_step;
 struct st_op;
 struct st_pooled;
 struct st_bounded;
@@ -179,9 +180,10 @@ struct stint_session {
     float *draws;  // [2, vocab] scratch of src/generate
     struct st_npus npus;
     struct st_stored stored;
-    char device_name[64];   // "A+B" where there are two
-    size_t quantized_bytes; // of all buffers
-    bool tune_chunk;        // its length is to be chosen by measuring
+    struct st_device_step *device_step; // or NULL
+    char device_name[64];               // "A+B" where there are two
+    size_t quantized_bytes;             // of all buffers
+    bool tune_chunk;                    // its length is to be chosen by measuring
     struct st_two_term two_term;
     const struct st_op **ops; // which op computes what (linear/table.c)
     const struct st_weight_source *source;

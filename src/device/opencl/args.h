@@ -13,7 +13,8 @@ typedef uint32_t ocl_u32;
 typedef uint64_t ocl_u64;
 #endif
 
-enum { OCL_STORED_ROWS = 8, OCL_STORED_COLUMNS = 4 };   // stored.cl
+// stored.cl; planes of two bits, then of each further one
+enum { OCL_STORED_ROWS = 8, OCL_STORED_COLUMNS = 4, OCL_PLANES = 6 };
 enum { OCL_ATTEND_LANES = 8, OCL_KEY_TILE = 64 };       // attend.cl
 enum { OCL_PANEL = 16, OCL_GROUP = 64, OCL_PARTS = 3 }; // kernels/int8.h, device/subgraph.h
 
@@ -93,6 +94,51 @@ struct ocl_multiply {
     ocl_u32 bits, first_row; // of nested codes; of their rows' floats
     // Of blocks: bytes of 256 elements of a row, of an input; and where in these parts lie.
     ocl_u32 chunk_bytes, chunk, high, low, half_sums, unused;
+};
+
+// ---- Programs (steps.cl)
+
+// struct st_program_place
+struct ocl_place {
+    ocl_u64 cache;
+    ocl_u32 position, unused;
+};
+
+struct ocl_step_quantize {
+    ocl_u64 x, add, sum, norm, up, to;
+    ocl_u64 scale, sums; // behind `to`
+    ocl_u32 n, terms, act;
+    ocl_u32 has_add, has_norm, has_up;
+    float epsilon;
+    ocl_u32 unused;
+};
+
+// A linear's regions begin so far behind their buffers; it has n_groups groups of OCL_STORED_ROWS
+// rows.
+struct ocl_step_linear {
+    ocl_u64 planes[OCL_PLANES], groups, rows, y;
+    ocl_u32 bits, n_out, first_row, n_groups;
+};
+
+struct ocl_step_multiply {
+    struct ocl_step_linear linear[OCL_PARTS];
+    ocl_u64 x, scale, sums;
+    ocl_u32 k, terms;
+};
+
+struct ocl_step_rotate {
+    ocl_u64 x[OCL_PARTS], bias[OCL_PARTS], norm[2];
+    ocl_u64 place, cosine, sine, keys, values, key_head, value_head, rows;
+    ocl_u32 has_bias[OCL_PARTS], has_norm[2], per_head[2];
+    ocl_u32 n_heads, n_kv, dim, half_dims, interleaved, half_floats, row_bytes;
+    float epsilon;
+    ocl_u32 unused;
+};
+
+// `position` of the attention is the place's.
+struct ocl_step_attend {
+    struct ocl_attend attention;
+    ocl_u64 place, scores, scores_row;
 };
 
 #endif

@@ -15,18 +15,18 @@ static stint_status no_memory(void) {
 
 static stint_status read_settings(const char *text, struct opencl_settings *s) {
     const struct st_device_setting rows[] = {
-        {"device", &s->device},   {"items", &s->items},        {"tokens", &s->tokens},
-        {"copy", &s->copy},       {"steps", &s->steps},        {"host_norms", &s->host_norms},
-        {"timeout", &s->timeout}, {"error", &s->error},        {"lose", &s->lose},
-        {"hang", &s->hang},       {"attention", &s->attention}};
-    *s = (struct opencl_settings){.attention = OPENCL_UNSET};
+        {"device", &s->device},   {"items", &s->items},         {"tokens", &s->tokens},
+        {"copy", &s->copy},       {"steps", &s->steps},         {"host_norms", &s->host_norms},
+        {"timeout", &s->timeout}, {"error", &s->error},         {"lose", &s->lose},
+        {"hang", &s->hang},       {"attention", &s->attention}, {"decode", &s->decode}};
+    *s = (struct opencl_settings){.attention = OPENCL_UNSET, .decode = OPENCL_UNSET};
     ST_TRY(st_device_read_settings(
         "opencl", text, rows, sizeof rows / sizeof *rows,
         "device (the N-th of all, from 1), items, tokens (of a work group, of an item), copy, "
         "steps (1: weights are copied, division is in software), host_norms (1: norms "
-        "stay on the CPU), attention (0, 1: prompts attend on the device), timeout (milliseconds), "
-        "error, "
-        "lose (the N-th call fails) or hang (the N-th job)"));
+        "stay on the CPU), attention (0, 1: prompts attend on the device), decode (0, 1: steps are "
+        "one job), timeout (milliseconds), error, lose (the N-th call fails) or hang (the N-th "
+        "job)"));
     if (s->items <= ST_OPENCL_MAX_ITEMS && s->tokens <= ST_OPENCL_MAX_TOKENS) return STINT_OK;
     return st_fail(STINT_E_ARG, "device 'opencl': items is at most %d, tokens %d",
                    ST_OPENCL_MAX_ITEMS, ST_OPENCL_MAX_TOKENS);
@@ -38,6 +38,7 @@ static void release_all(struct opencl_device *d) {
     for (int i = 0; i < OPENCL_N_KERNELS; i++)
         if (d->kernels[i]) d->cl.clReleaseKernel(d->kernels[i]);
     if (d->program) d->cl.clReleaseProgram(d->program);
+    if (d->programs) d->cl.clReleaseCommandQueue(d->programs);
     if (d->transfers) d->cl.clReleaseCommandQueue(d->transfers);
     if (d->queue) d->cl.clReleaseCommandQueue(d->queue);
     if (d->context) d->cl.clReleaseContext(d->context);
@@ -106,6 +107,9 @@ const struct st_device_ops st_device_opencl = {
     .import_stored = st_opencl_import_stored,
     .free_stored = st_opencl_free_stored,
     .attends = st_opencl_attends,
+    .attends_steps = st_opencl_attends_steps,
+    .compile_program = st_opencl_compile_program,
+    .free_program = st_opencl_free_program,
     .start = st_opencl_start,
     .cancel = st_opencl_cancel,
 };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU, or whatever else OpenCL 1.2 reaches (docs/OPENCL.md). Jobs are put into an in-order queue
 // when they are submitted; a thread waits for the last of a job's commands and ends it, in the same
-// order. A second queue moves buffers, so that mapping waits for no job.
+// order. A second queue moves buffers, so that mapping waits for no job; a third has programs.
 //
 // Settings, separated by commas. device=N: the N-th of all OpenCL devices, GPUs first; items=N,
 // tokens=N: in place of the device file's (share/opencl); copy=1: weights are copied even where the
 // device reads the host's memory; steps=1: division in software; host_norms=1: the CPU normalises
-// inputs; attention=0 or 1: in place of the device file's; timeout=MS: how long a waiter waits. For
+// inputs; attention=0 or 1, decode=0 or 1: in place of the device file's;
+// timeout=MS: how long a waiter waits. For
 // tests: error=N, lose=N: the N-th call of OpenCL fails, or finds no device any more; hang=N: the
 // N-th job never ends.
 #ifndef ST_DEVICE_OPENCL_OPENCL_H
@@ -28,7 +29,7 @@ enum {
 };
 
 struct opencl_settings {
-    uint32_t device, items, tokens, copy, steps, host_norms, attention, timeout;
+    uint32_t device, items, tokens, copy, steps, host_norms, attention, decode, timeout;
     uint32_t error, lose, hang;
 };
 
@@ -61,7 +62,7 @@ struct opencl_device {
     struct opencl_api cl;
     cl_device_id id;
     cl_context context;
-    cl_command_queue queue, transfers;
+    cl_command_queue queue, transfers, programs;
     cl_program program;
     cl_kernel kernels[OPENCL_N_KERNELS];
     cl_mem counters;     // [ST_DEVICE_JOBS]
@@ -72,6 +73,7 @@ struct opencl_device {
     uint32_t lanes;      // of these
     uint32_t norm_lanes; // of the host's vectors, in whose order norms add; 0: no norms
     uint64_t max_allocation, local_memory;
+    size_t alignment; // of parts of a buffer
     atomic_uint n_calls;
     pthread_t waiter;
     bool has_waiter;
@@ -104,6 +106,10 @@ struct opencl_stored {
     cl_mem rows; // of floats and blocks from `offset` on; or the floats of nested rows
     size_t offset;
     cl_mem planes[ST_NESTED_HIGHEST + 1], groups[ST_NESTED_HIGHEST + 1]; // of nested codes
+    cl_mem whole; // what they and their `rows` are parts of, from here on; or NULL, and all are 0
+    struct {
+        size_t planes[ST_NESTED_HIGHEST + 1], groups[ST_NESTED_HIGHEST + 1], rows;
+    } at;
 };
 
 struct opencl_graph {
@@ -138,6 +144,7 @@ stint_status st_opencl_select(struct opencl_device *d);
 struct opencl_tuning {
     uint32_t items, tokens;
     uint32_t attention; // 1: prompts attend here
+    uint32_t decode;    // 1: steps are programs
 };
 stint_status st_opencl_tuning(const char *platform, const char *device,
                               struct opencl_tuning *tuning);
@@ -179,10 +186,27 @@ cl_int st_opencl_multiply(struct opencl_ticket *ticket);
 bool st_opencl_attends(const struct st_device *device, const struct st_device_attention *attention);
 // The commands of such a job.
 cl_int st_opencl_attend(struct opencl_ticket *ticket);
+// Without n and position.
+struct ocl_attend st_opencl_attention(const struct st_device_attention *shape,
+                                      const struct st_slice *q, const struct st_slice *out,
+                                      const struct st_slice *keys, const struct st_slice *values);
+
+// opencl_steps.c
+bool st_opencl_attends_steps(const struct st_device *device,
+                             const struct st_device_attention *attention);
+stint_status st_opencl_compile_program(struct st_device *device,
+                                       const struct st_program_options *options,
+                                       struct st_program **program);
+void st_opencl_free_program(struct st_program *program);
+// The commands of such a job.
+cl_int st_opencl_run_program(struct opencl_ticket *ticket);
 
 // opencl_job.c: puts a job's commands into the queue. With `submitting` held. CL_SUCCESS, or the
 // error that ended it early: the commands before it still run.
 cl_int st_opencl_enqueue(struct opencl_ticket *ticket);
+static inline cl_command_queue st_opencl_queue_of(const struct opencl_ticket *t) {
+    return t->job->kind == ST_JOB_PROGRAM ? t->device->programs : t->device->queue;
+}
 // Puts one kernel into it.
 struct opencl_argument {
     size_t bytes;

@@ -16,6 +16,7 @@
     X(clCreateContext)                                                                             \
     X(clCreateKernel)                                                                              \
     X(clCreateProgramWithSource)                                                                   \
+    X(clCreateSubBuffer)                                                                           \
     X(clCreateUserEvent)                                                                           \
     X(clEnqueueBarrierWithWaitList)                                                                \
     X(clEnqueueFillBuffer)                                                                         \

@@ -21,30 +21,36 @@ bool st_opencl_attends(const struct st_device *device, const struct st_device_at
            work_bytes(a->dim) + OTHER_LOCAL <= d->local_memory;
 }
 
+struct ocl_attend st_opencl_attention(const struct st_device_attention *shape,
+                                      const struct st_slice *q, const struct st_slice *out,
+                                      const struct st_slice *keys, const struct st_slice *values) {
+    const size_t token_bytes = (size_t)shape->n_heads * shape->dim * sizeof(float);
+    return (struct ocl_attend){.q = q->offset,
+                               .out = out->offset,
+                               .keys = keys->offset,
+                               .values = values->offset,
+                               .key_head = keys->row_bytes,
+                               .value_head = values->row_bytes,
+                               .row_bytes = (ocl_u32)st_kv_row_bytes(shape->type, shape->dim),
+                               .token_bytes = (ocl_u32)token_bytes,
+                               .window = shape->window,
+                               .shared = shape->n_heads / shape->n_kv,
+                               .dim = shape->dim,
+                               .scale = shape->scale,
+                               .softcap = shape->softcap,
+                               .to_cap = shape->softcap > 0.0f ? 2.0f / shape->softcap : 0.0f};
+}
+
 cl_int st_opencl_attend(struct opencl_ticket *t) {
     const struct st_attend_args *a = &t->job->attend;
     const struct st_device_attention *shape = &a->shape;
-    const uint32_t shared = shape->n_heads / shape->n_kv;
-    const size_t token_bytes = (size_t)shape->n_heads * shape->dim * sizeof(float);
-    const struct ocl_attend args = {.q = a->q.offset,
-                                    .out = a->out.offset,
-                                    .keys = a->keys.offset,
-                                    .values = a->values.offset,
-                                    .key_head = a->keys.row_bytes,
-                                    .value_head = a->values.row_bytes,
-                                    .row_bytes = (ocl_u32)st_kv_row_bytes(shape->type, shape->dim),
-                                    .token_bytes = (ocl_u32)token_bytes,
-                                    .n = (ocl_u32)a->n,
-                                    .position = (ocl_u32)a->position,
-                                    .window = shape->window,
-                                    .shared = shared,
-                                    .dim = shape->dim,
-                                    .scale = shape->scale,
-                                    .softcap = shape->softcap,
-                                    .to_cap = shape->softcap > 0.0f ? 2.0f / shape->softcap : 0.0f};
+    struct ocl_attend args = st_opencl_attention(shape, &a->q, &a->out, &a->keys, &a->values);
+    args.n = (ocl_u32)a->n;
+    args.position = (ocl_u32)a->position;
     const struct opencl_launch launch = {.kernel = OPENCL_ATTEND + (unsigned)shape->type,
                                          .group = t->device->settings.items,
-                                         .groups = st_ceil_div(a->n * shared, OCL_ATTEND_LANES),
+                                         .groups =
+                                             st_ceil_div(a->n * args.shared, OCL_ATTEND_LANES),
                                          .rows = shape->n_kv};
     cl_mem q = ((const struct opencl_buffer *)a->q.buffer)->memory;
     cl_mem keys = ((const struct opencl_buffer *)a->keys.buffer)->memory;

@@ -77,7 +77,7 @@ stint_status st_opencl_borrow(struct st_device *device, void *data, size_t bytes
     struct opencl_buffer *b = calloc(1, sizeof *b);
     if (!b) return no_memory();
     b->host = data;
-    b->memory = OPENCL_MAKE(d, &error, clCreateBuffer, d->context, CL_MEM_READ_ONLY | where, bytes,
+    b->memory = OPENCL_MAKE(d, &error, clCreateBuffer, d->context, CL_MEM_READ_WRITE | where, bytes,
                             d->unified ? data : NULL);
     if (b->memory)
         *buffer = &b->base;

@@ -259,7 +259,7 @@ static cl_int hang(struct opencl_ticket *t) {
     cl_event event;
     d->hold = OPENCL_MAKE(d, &error, clCreateUserEvent, d->context);
     TRY(error);
-    TRY(OPENCL_CALL(d, clEnqueueBarrierWithWaitList, d->queue, 1, &d->hold, &event));
+    TRY(OPENCL_CALL(d, clEnqueueBarrierWithWaitList, st_opencl_queue_of(t), 1, &d->hold, &event));
     keep(t, event);
     return CL_SUCCESS;
 }
@@ -273,6 +273,7 @@ static size_t n_rows_of(const struct st_job *job) {
 cl_int st_opencl_enqueue(struct opencl_ticket *t) {
     const struct st_job *job = t->job;
     if (job->number == t->device->settings.hang) TRY(hang(t));
+    if (job->kind == ST_JOB_PROGRAM) return st_opencl_run_program(t);
     if (n_rows_of(job) == 0) return CL_SUCCESS;
     if (job->kind == ST_JOB_QUANTIZE) return norm_and_quantize(t);
     if (job->kind == ST_JOB_MULTIPLY) return st_opencl_multiply(t);

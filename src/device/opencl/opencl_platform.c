@@ -78,13 +78,16 @@ bool st_opencl_present(void) {
 static stint_status read_limits(struct opencl_device *d) {
     cl_ulong memory = 0, allocation = 0, local = 0;
     cl_bool unified = CL_FALSE;
+    cl_uint bits = 0;
     cl_device_fp_config floats = 0;
     cl_int error = ASK(d, d->id, CL_DEVICE_GLOBAL_MEM_SIZE, &memory);
     if (!error) error = ASK(d, d->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &allocation);
     if (!error) error = ASK(d, d->id, CL_DEVICE_LOCAL_MEM_SIZE, &local);
     if (!error) error = ASK(d, d->id, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified);
     if (!error) error = ASK(d, d->id, CL_DEVICE_SINGLE_FP_CONFIG, &floats);
+    if (!error) error = ASK(d, d->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &bits);
     ST_TRY(st_opencl_status(d, error, "clGetDeviceInfo"));
+    d->alignment = st_max(ST_DEVICE_ALIGNMENT, bits / 8);
     d->base.caps = (struct st_device_caps){
         .own_processor = true, .memory_limit = memory, .max_rows = UINT32_MAX};
     d->max_allocation = allocation;
@@ -126,9 +129,11 @@ static stint_status tune(struct opencl_device *d) {
     if (!d->settings.items) d->settings.items = tuning.items;
     if (!d->settings.tokens) d->settings.tokens = tuning.tokens;
     if (d->settings.attention == OPENCL_UNSET) d->settings.attention = tuning.attention;
+    if (d->settings.decode == OPENCL_UNSET) d->settings.decode = tuning.decode;
     d->settings.items = (uint32_t)st_min(d->settings.items, most);
     d->dp4a = has_dp4a(d);
     d->stored = most >= OCL_STORED_ROWS;
+    d->base.caps.programs = d->settings.decode && d->stored && d->exact_acts && d->norm_lanes;
     d->lanes =
         (uint32_t)st_max(1, st_min(d->settings.items / OCL_STORED_ROWS, ST_OPENCL_MAX_LANES));
     return STINT_OK;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TEXTS = 20, LOG_BYTES = 400 };
+enum { MAX_TEXTS = 20, LOG_BYTES = 400, FEWEST_LANES = 4 };
 
 static_assert((int)OCL_PANEL == ST_INT8_PANEL && (int)OCL_GROUP == ST_DEVICE_GROUP &&
                   (int)OCL_PARTS == ST_LINEAR_OP_PARTS,
@@ -59,13 +59,15 @@ static stint_status say_why(struct opencl_device *d, cl_int error) {
 static stint_status make_program(struct opencl_device *d) {
     const char *texts[MAX_TEXTS] = {definitions};
     cl_uint n = 1;
-    char options[160];
+    char options[200];
     cl_int error;
     for (; st_opencl_program[n - 1].name && n < MAX_TEXTS; n++)
         texts[n] = st_opencl_program[n - 1].text;
     snprintf(options, sizeof options,
-             "-cl-std=CL1.2 -DITEMS=%u -DTOKENS=%u -DLANES=%u -DST_TERM_STEPS=%af %s %s",
-             d->settings.items, d->settings.tokens, d->lanes, (double)ST_TERM_STEPS,
+             "-cl-std=CL1.2 -DITEMS=%u -DTOKENS=%u -DLANES=%u -DHOST_LANES=%u "
+             "-DST_TERM_STEPS=%af %s %s",
+             d->settings.items, d->settings.tokens, d->lanes,
+             d->norm_lanes ? d->norm_lanes : FEWEST_LANES, (double)ST_TERM_STEPS,
              d->dp4a ? "-DDP4A" : "",
              d->settings.steps ? "-DDIVIDE_IN_STEPS" : "-cl-fp32-correctly-rounded-divide-sqrt");
     d->program = OPENCL_MAKE(d, &error, clCreateProgramWithSource, d->context, n, texts, NULL);
@@ -93,6 +95,8 @@ stint_status st_opencl_build(struct opencl_device *d) {
         OPENCL_MAKE(d, &error, clCreateCommandQueue, d->context, d->id, CL_QUEUE_PROFILING_ENABLE);
     ST_TRY(st_opencl_status(d, error, "clCreateCommandQueue"));
     d->transfers = OPENCL_MAKE(d, &error, clCreateCommandQueue, d->context, d->id, 0);
+    ST_TRY(st_opencl_status(d, error, "clCreateCommandQueue"));
+    d->programs = OPENCL_MAKE(d, &error, clCreateCommandQueue, d->context, d->id, 0);
     ST_TRY(st_opencl_status(d, error, "clCreateCommandQueue"));
     d->counters = OPENCL_MAKE(d, &error, clCreateBuffer, d->context, CL_MEM_READ_WRITE,
                               ST_DEVICE_JOBS * sizeof(cl_uint), NULL);

@@ -113,7 +113,7 @@ void st_opencl_start(struct st_device *device, struct st_job *job) {
     pthread_mutex_lock(&d->submitting);
     *t = (struct opencl_ticket){.device = d, .job = job};
     cl_int error = job->ready == ST_READY_NEVER ? CL_SUCCESS : st_opencl_enqueue(t);
-    cl_int flushed = t->first ? OPENCL_CALL(d, clFlush, d->queue) : CL_SUCCESS;
+    cl_int flushed = t->first ? OPENCL_CALL(d, clFlush, st_opencl_queue_of(t)) : CL_SUCCESS;
     t->failure = st_opencl_failure(d, error ? error : flushed);
     pthread_mutex_lock(&device->mutex);
     t->ended = t->first == NULL;

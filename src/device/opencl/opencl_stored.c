@@ -55,18 +55,67 @@ static stint_status make(struct opencl_device *d, struct region from, cl_mem *me
     return st_opencl_status(d, error, "clCreateBuffer");
 }
 
+// The regions of nested codes in turn; the last one is NULL.
+struct nested_region {
+    struct region from;
+    cl_mem *memory;
+    size_t *at; // in the copy of all
+};
+enum { MAX_REGIONS = 2 * (ST_NESTED_HIGHEST + 1) + 1 };
+
+static void list_regions(const struct st_nested_weight *w, struct opencl_stored *s,
+                         struct nested_region list[MAX_REGIONS]) {
+    size_t panels = st_nested_padded_rows(w->n_out) / ST_NESTED_PANEL, n = 0;
+    for (unsigned bit = 2; bit <= w->high; bit++)
+        list[n++] = (struct nested_region){
+            {st_nested_plane(w, bit), panels * st_nested_plane_panel_bytes(w->n_in, bit)},
+            &s->planes[bit],
+            &s->at.planes[bit]};
+    for (unsigned bits = w->low; bits <= w->high; bits++)
+        list[n++] =
+            (struct nested_region){{w->groups[bits], st_nested_group_bytes(w->n_out, w->n_in)},
+                                   &s->groups[bits],
+                                   &s->at.groups[bits]};
+    list[n++] = (struct nested_region){{w->rows, rows_bytes(w)}, &s->rows, &s->at.rows};
+    list[n] = (struct nested_region){{NULL, 0}, NULL, NULL};
+}
+
+// Where all regions are copied they are parts of one buffer: each buffer costs a command time.
+static stint_status copy_region(struct opencl_device *d, struct opencl_stored *s,
+                                const struct nested_region *r) {
+    const cl_buffer_region part = {*r->at, r->from.bytes};
+    cl_int error = OPENCL_CALL(d, clEnqueueWriteBuffer, d->transfers, s->whole, CL_TRUE, *r->at,
+                               r->from.bytes, r->from.data, 0, NULL, NULL);
+    ST_TRY(st_opencl_status(d, error, "clEnqueueWriteBuffer"));
+    *r->memory = OPENCL_MAKE(d, &error, clCreateSubBuffer, s->whole, CL_MEM_READ_ONLY,
+                             CL_BUFFER_CREATE_TYPE_REGION, &part);
+    return st_opencl_status(d, error, "clCreateSubBuffer");
+}
+
+static stint_status copy_nested(struct opencl_device *d, const struct st_nested_weight *w,
+                                struct opencl_stored *s) {
+    struct nested_region list[MAX_REGIONS];
+    size_t bytes = 0;
+    cl_int error;
+    list_regions(w, s, list);
+    for (const struct nested_region *r = list; r->memory; r++) {
+        *r->at = bytes;
+        bytes = st_round_up(bytes + r->from.bytes, d->alignment);
+    }
+    s->whole = OPENCL_MAKE(d, &error, clCreateBuffer, d->context, CL_MEM_READ_ONLY, bytes, NULL);
+    ST_TRY(st_opencl_status(d, error, "clCreateBuffer"));
+    for (const struct nested_region *r = list; r->memory; r++) ST_TRY(copy_region(d, s, r));
+    return STINT_OK;
+}
+
 static stint_status make_nested(struct opencl_device *d, const struct st_nested_weight *w,
                                 struct opencl_stored *s) {
-    size_t panels = st_nested_padded_rows(w->n_out) / ST_NESTED_PANEL;
-    for (unsigned bit = 2; bit <= w->high; bit++) {
-        size_t bytes = panels * st_nested_plane_panel_bytes(w->n_in, bit);
-        ST_TRY(make(d, (struct region){st_nested_plane(w, bit), bytes}, &s->planes[bit], NULL));
-    }
-    for (unsigned bits = w->low; bits <= w->high; bits++) {
-        size_t bytes = st_nested_group_bytes(w->n_out, w->n_in);
-        ST_TRY(make(d, (struct region){w->groups[bits], bytes}, &s->groups[bits], NULL));
-    }
-    return make(d, (struct region){w->rows, rows_bytes(w)}, &s->rows, NULL);
+    struct nested_region list[MAX_REGIONS];
+    if (!d->unified) return copy_nested(d, w, s);
+    list_regions(w, s, list);
+    for (const struct nested_region *r = list; r->memory; r++)
+        ST_TRY(make(d, r->from, r->memory, NULL));
+    return STINT_OK;
 }
 
 static void release(const struct opencl_device *d, struct opencl_stored *s) {
@@ -75,6 +124,7 @@ static void release(const struct opencl_device *d, struct opencl_stored *s) {
         if (s->groups[bit]) d->cl.clReleaseMemObject(s->groups[bit]);
     }
     if (s->rows) d->cl.clReleaseMemObject(s->rows);
+    if (s->whole) d->cl.clReleaseMemObject(s->whole);
     free(s);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device files (share/opencl): how large a work group is, how much an item does, and whether
-// prompts attend on the device.
+// prompts attend on the device and steps are programs.
 #include "device/opencl/opencl.h"
 
 #include <errno.h>
@@ -34,7 +34,8 @@ static int take(void *context, const char *section, const char *name, const char
         uint32_t min, max, *value;
     } numbers[] = {{"product", "items", 1, ST_OPENCL_MAX_ITEMS, &r->tuning.items},
                    {"product", "tokens", 1, ST_OPENCL_MAX_TOKENS, &r->tuning.tokens},
-                   {"attention", "on", 0, 1, &r->tuning.attention}};
+                   {"attention", "on", 0, 1, &r->tuning.attention},
+                   {"decode", "on", 0, 1, &r->tuning.decode}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(section, numbers[i].section) == 0 && strcmp(name, numbers[i].name) == 0)
             return read_number(value, numbers[i].min, numbers[i].max, numbers[i].value);

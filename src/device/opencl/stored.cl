@@ -46,7 +46,8 @@ INLINE void nested_codes(const struct regions *w, const struct nested_place *p, 
     for (uint v = 0; v < VECTORS; v++)
         if (v < p->vectors)
             code[v] = codes_at(w->plane[2], p->top + v / 4 * 128) >> v % 4 * 2 & 0x03030303u;
-    for (uint bit = 3; bit <= bits; bit++) {
+    for (uint bit = 3; bit < 8; bit++) {
+        if (bit > bits) continue;
         uint4 plane = codes_at(w->plane[bit], p->plane);
         for (uint v = 0; v < VECTORS; v++) {
             uint at = v % 4 * 2 + v / 4 + p->further;
@@ -71,37 +72,39 @@ INLINE void nested_sums(const struct regions *w, uint k, uint row, uint b, uint 
     global const uchar *group = w->groups + p.group;
     uint4 code[VECTORS];
     nested_codes(w, &p, bits, code);
+    // Constant bounds keep what is indexed in registers.
     for (uint c = 0; c < COLUMNS; c++) codes[c] = minima[c] = 0;
     for (uint v = 0; v < VECTORS; v++)
-        for (uint c = 0; c < n && v < p.vectors; c++)
-            codes[c] += group[v / 2] * dot16(code[v], *(global const int4 *)(q + c * 128 + v * 16));
-    for (uint g = 0; g < p.vectors / 2; g++)
-        for (uint c = 0; c < n; c++) minima[c] += (char)group[p.minimum + g] * sums[c * 4 + g];
+        for (uint c = 0; c < COLUMNS; c++)
+            if (c < n && v < p.vectors)
+                codes[c] +=
+                    group[v / 2] * dot16(code[v], *(global const int4 *)(q + c * 128 + v * 16));
+    for (uint g = 0; g < VECTORS / 2; g++)
+        for (uint c = 0; c < COLUMNS; c++)
+            if (c < n && g < p.vectors / 2)
+                minima[c] += (char)group[p.minimum + g] * sums[c * 4 + g];
 }
 
-kernel GROUP void multiply_nested(const struct ocl_multiply a, global const char *x,
-                                  global const uchar *plane2, global const uchar *plane3,
-                                  global const uchar *plane4, global const uchar *plane5,
-                                  global const uchar *plane6, global const uchar *plane7,
-                                  global const uchar *groups, global const float *rows,
-                                  global char *y) {
-    local float terms[2][LANES][ROWS][COLUMNS];
-    const struct regions w = {{plane2, plane2, plane2, plane3, plane4, plane5, plane6, plane7},
-                              groups};
+// Rows of a group and up to COLUMNS columns of an input. terms: of the group.
+INLINE void multiply_nested_group(const struct ocl_multiply *a, global const char *x,
+                                  const struct regions *w, global const float *rows, global char *y,
+                                  uint group, uint column,
+                                  local float (*terms)[LANES][ROWS][COLUMNS]) {
     const uint r = get_local_id(0) % ROWS, lane = get_local_id(0) / ROWS;
-    const uint row = get_group_id(0) * ROWS + r, blocks = (a.k + 127) / 128;
-    const uint column = get_global_id(1) * COLUMNS, n = min((uint)COLUMNS, a.n_columns - column);
+    const uint row = group * ROWS + r, blocks = (a->k + 127) / 128;
+    const uint n = min((uint)COLUMNS, a->n_columns - column);
     float sums[2][COLUMNS] = {{0.0f}, {0.0f}};
-    x += a.x;
+    x += a->x;
     for (uint first = 0; first < blocks; first += LANES) {
         uint b = first + lane;
         if (b < blocks) {
             ulong at = (ulong)column * blocks + b * n; // tokens of four side by side
-            global const float *scale = (global const float *)(x + a.scale) + at;
+            global const float *scale = (global const float *)(x + a->scale) + at;
             int codes[COLUMNS], minima[COLUMNS];
-            nested_sums(&w, a.k, row, b, a.bits, x + at * 128,
-                        (global const short *)(x + a.sums) + at * 4, n, codes, minima);
-            for (uint c = 0; c < n; c++) {
+            nested_sums(w, a->k, row, b, a->bits, x + at * 128,
+                        (global const short *)(x + a->sums) + at * 4, n, codes, minima);
+            for (uint c = 0; c < COLUMNS; c++) {
+                if (c >= n) continue;
                 terms[0][lane][r][c] = scale[c] * (float)codes[c];
                 terms[1][lane][r][c] = scale[c] * (float)minima[c];
             }
@@ -114,15 +117,27 @@ kernel GROUP void multiply_nested(const struct ocl_multiply a, global const char
             }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    global const float *factors = rows + 2 * (a.first_row + row);
+    global const float *factors = rows + 2 * (a->first_row + row);
     for (uint c = lane; c < n; c += LANES)
         terms[0][0][r][c] = sums[0][c] * factors[0] + sums[1][c] * factors[1];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint t = lane; t < n / a.terms && row < a.n_out; t += LANES) {
-        float value = terms[0][0][r][t * a.terms];
-        if (a.terms == 2) value += terms[0][0][r][t * a.terms + 1];
-        *(global float *)(y + a.y + (column / a.terms + t) * a.y_row + row * 4ul) = value;
+    for (uint t = lane; t < n / a->terms && row < a->n_out; t += LANES) {
+        float value = terms[0][0][r][t * a->terms];
+        if (a->terms == 2) value += terms[0][0][r][t * a->terms + 1];
+        *(global float *)(y + a->y + (column / a->terms + t) * a->y_row + row * 4ul) = value;
     }
+}
+
+kernel GROUP void multiply_nested(const struct ocl_multiply a, global const char *x,
+                                  global const uchar *plane2, global const uchar *plane3,
+                                  global const uchar *plane4, global const uchar *plane5,
+                                  global const uchar *plane6, global const uchar *plane7,
+                                  global const uchar *groups, global const float *rows,
+                                  global char *y) {
+    local float terms[2][LANES][ROWS][COLUMNS];
+    const struct regions w = {{plane2, plane2, plane2, plane3, plane4, plane5, plane6, plane7},
+                              groups};
+    multiply_nested_group(&a, x, &w, rows, y, get_group_id(0), get_global_id(1) * COLUMNS, terms);
 }
 
 // ---- Quantized blocks and floats: neighbouring items read neighbouring parts of a row

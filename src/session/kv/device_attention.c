@@ -10,7 +10,7 @@
 
 // ---- Opening
 
-static struct st_device_attention shape_of(const struct stint_session *s, uint32_t layer) {
+struct st_device_attention st_kv_attention_shape(const struct stint_session *s, uint32_t layer) {
     const struct st_config *c = &s->model->config;
     struct st_heads heads = st_config_heads(c, layer);
     return (struct st_device_attention){.type = s->kv.type,
@@ -25,7 +25,7 @@ static struct st_device_attention shape_of(const struct stint_session *s, uint32
 // Neither latent attention nor sinks; keys without their biases are of types that no device has.
 static bool can(const struct stint_session *s, const struct st_device *device, uint32_t layer) {
     const struct st_config *c = &s->model->config;
-    struct st_device_attention shape = shape_of(s, layer);
+    struct st_device_attention shape = st_kv_attention_shape(s, layer);
     return c->form[layer] == ST_FORM_ATTENTION && !c->latent.rank &&
            !s->model->weights.layers[layer].sinks && !st_kv_mixes_keys(&s->kv) &&
            st_device_attends(device, &shape);
@@ -59,10 +59,14 @@ static size_t rows_bytes(const struct stint_session *s) {
            sizeof(float);
 }
 
-static stint_status open_buffers(struct stint_session *s, struct st_kv_device *d) {
+static stint_status open_cache(struct stint_session *s, struct st_kv_device *d) {
     d->held = calloc((size_t)s->n_sequences * s->model->config.n_layers, sizeof *d->held);
     if (!d->held) return st_fail(STINT_E_NOMEM, "no memory for a session");
-    ST_TRY(st_buffer_borrow(d->device, s->kv.arena.base, s->kv.arena.used, &d->cache));
+    return st_buffer_borrow(d->device, s->kv.arena.base, s->kv.arena.used, &d->cache);
+}
+
+static stint_status open_buffers(struct stint_session *s, struct st_kv_device *d) {
+    ST_TRY(open_cache(s, d));
     return st_buffer_allocate(d->device, 2 * rows_bytes(s), &d->rows);
 }
 
@@ -81,6 +85,18 @@ void st_kv_device_open(struct stint_session *s) {
     }
     if (status != STINT_E_LIMIT) st_npu_count_failure(s, kind_of(d));
     st_kv_device_close(s);
+}
+
+stint_status st_kv_device_share(struct stint_session *s, struct st_device *device) {
+    struct st_kv_device *d = &s->kv.device;
+    if (d->device) return STINT_OK;
+    pthread_mutex_init(&d->lock, NULL);
+    d->device = device;
+    d->second = s->stored.second;
+    memset(d->attends, 0, sizeof d->attends);
+    stint_status status = open_cache(s, d);
+    if (status != STINT_OK) st_kv_device_close(s);
+    return status;
 }
 
 void st_kv_device_close(struct stint_session *s) {
@@ -116,13 +132,12 @@ void st_kv_device_forget(struct stint_session *s, uint32_t sequence, size_t posi
 }
 
 // A mapping's data is the host's row itself: there is nothing to copy.
-static stint_status tell_rows(const struct st_run *r, unsigned char *cache, size_t first,
-                              size_t end) {
-    const struct st_kv_cache *kv = &r->s->kv;
-    const struct st_kv_slot *slot = &kv->layers[r->layer];
+static stint_status tell_rows(const struct st_kv_cache *kv, unsigned char *cache, uint32_t sequence,
+                              uint32_t layer, size_t first, size_t end) {
+    const struct st_kv_slot *slot = &kv->layers[layer];
     const unsigned char *base = kv->arena.base;
     for (size_t h = 0; h < slot->n_heads; h++) {
-        const unsigned char *row = st_kv_row(kv, cache, r->batch->sequence, r->layer, h, first);
+        const unsigned char *row = st_kv_row(kv, cache, sequence, layer, h, first);
         struct st_mapping map;
         ST_TRY(st_buffer_map(kv->device.cache, (size_t)(row - base),
                              (end - first) * slot->row_bytes, ST_MAP_WRITE, &map));
@@ -131,15 +146,28 @@ static stint_status tell_rows(const struct st_run *r, unsigned char *cache, size
     return STINT_OK;
 }
 
-static stint_status tell(const struct st_run *r) {
-    const struct st_kv_cache *kv = &r->s->kv;
-    uint32_t *held = held_of(r->s, r->batch->sequence, r->layer);
-    size_t end = r->batch->position + r->batch->n;
+// Of a layer's rows up to `end`.
+static stint_status tell(const struct stint_session *s, uint32_t sequence, uint32_t layer,
+                         size_t end) {
+    const struct st_kv_cache *kv = &s->kv;
+    uint32_t *held = held_of(s, sequence, layer);
     if (*held >= end) return STINT_OK;
-    ST_TRY(tell_rows(r, kv->keys, *held, end));
-    ST_TRY(tell_rows(r, kv->values, *held, end));
+    ST_TRY(tell_rows(kv, kv->keys, sequence, layer, *held, end));
+    ST_TRY(tell_rows(kv, kv->values, sequence, layer, *held, end));
     *held = (uint32_t)end;
     return STINT_OK;
+}
+
+stint_status st_kv_device_tell(const struct stint_session *s, uint32_t sequence, size_t end) {
+    for (uint32_t i = 0; i < s->model->config.n_layers; i++) ST_TRY(tell(s, sequence, i, end));
+    return STINT_OK;
+}
+
+void st_kv_device_told(const struct stint_session *s, uint32_t sequence, size_t position) {
+    for (uint32_t i = 0; i < s->model->config.n_layers; i++) {
+        uint32_t *held = held_of(s, sequence, i);
+        *held = st_max(*held, (uint32_t)position + 1);
+    }
 }
 
 // ---- Running
@@ -168,7 +196,7 @@ static stint_status run_job(const struct st_run *r, const struct st_attend_args 
 
 static stint_status attend(const struct st_run *r) {
     const struct st_kv_device *d = &r->s->kv.device;
-    struct st_attend_args args = {.shape = shape_of(r->s, r->layer),
+    struct st_attend_args args = {.shape = st_kv_attention_shape(r->s, r->layer),
                                   .keys = rows_from(r, r->s->kv.keys),
                                   .values = rows_from(r, r->s->kv.values),
                                   .position = r->batch->position,
@@ -177,7 +205,7 @@ static stint_status attend(const struct st_run *r) {
     struct st_mapping map;
     args.q = (struct st_slice){d->rows, 0, row};
     args.out = (struct st_slice){d->rows, rows_bytes(r->s), row};
-    ST_TRY(tell(r));
+    ST_TRY(tell(r->s, r->batch->sequence, r->layer, r->batch->position + r->batch->n));
     ST_TRY(st_buffer_map(d->rows, 0, all, ST_MAP_WRITE, &map));
     memcpy(map.data, r->buffers->q, all);
     ST_TRY(st_buffer_unmap(&map));

@@ -7,6 +7,7 @@
 #ifndef ST_SESSION_KV_DEVICE_ATTENTION_H
 #define ST_SESSION_KV_DEVICE_ATTENTION_H
 
+#include "device/attention.h"
 #include "model/config.h"
 
 #include <pthread.h>
@@ -30,6 +31,14 @@ struct st_kv_device {
 // fails, is not used.
 void st_kv_device_open(struct stint_session *s);
 void st_kv_device_close(struct stint_session *s);
+// Has the device keep the cache for steps too (step/device_step.h), though it attends in no prompt.
+stint_status st_kv_device_share(struct stint_session *s, struct st_device *device);
+// With the lock held. Tells it the rows of all layers before `end`; then, that it has written those
+// of this position, and the host has the same. What a step leaves that fails the host writes again,
+// and says so.
+stint_status st_kv_device_tell(const struct stint_session *s, uint32_t sequence, size_t end);
+void st_kv_device_told(const struct stint_session *s, uint32_t sequence, size_t position);
+struct st_device_attention st_kv_attention_shape(const struct stint_session *s, uint32_t layer);
 // A sequence's rows of all layers, or of one, are others from this position on.
 void st_kv_device_forget(struct stint_session *s, uint32_t sequence, size_t position);
 void st_kv_device_forget_layer(struct stint_session *s, uint32_t sequence, uint32_t layer,

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that a device computes as one job: whatever becomes of the cache between them, logits have
+// the bits of a session whose host adds sums of products in the order of the scalar kernel.
+#include "device/driver.h"
+#include "session/kv/copy.h"
+#include "session/session.h"
+#include "support/kinds.h"
+#include "support/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { CONTEXT = 100, N_IDS = 40, SEQUENCES = 2, ROUNDS = 40, LONGEST = 30, LOW = 2, HIGH = 5 };
+
+#define STEPS "opencl:decode=1"
+
+// Plain; biases of q, k and v; norms of heads; a window; an activation that is not SiLU; several
+// blocks of each input.
+static const char *const sources[] = {"fixtures/models/llama2", "fixtures/models/qwen2",
+                                      "fixtures/models/qwen3",  "qwen2-window",
+                                      "fixtures/models/gemma",  "models/novels-10m"};
+enum { N_MODELS = sizeof sources / sizeof *sources };
+
+static stint_model *models[N_MODELS];
+
+static void skip_without(void) {
+    struct st_device *device = NULL;
+    const struct st_device_options options = {.name = STEPS};
+    bool here = st_device_open(&options, &device) == STINT_OK && device->caps.programs;
+    st_device_close(device);
+    if (here) return;
+    print_message("no device computes steps here: scripts/bootstrap opencl\n");
+    skip();
+}
+
+static stint_model *nested_package(const char *source, unsigned number, const int32_t *ids) {
+    char name[32], path[600];
+    const stint_prepare_options o = {.size = sizeof o,
+                                     .outliers = STINT_OUTLIERS_NONE,
+                                     .bits_low = LOW,
+                                     .bits_high = HIGH,
+                                     .ids = ids,
+                                     .n_ids = N_IDS};
+    snprintf(name, sizeof name, "steps-%u", number);
+    if (strchr(source, '/')) return ts_package(ts_shared(source), name, &o);
+    snprintf(path, sizeof path, "tests/golden/models/%s", source);
+    return ts_package(ts_source(path), name, &o);
+}
+
+static int open_models(void **state) {
+    int32_t ids[N_IDS];
+    (void)state;
+    for (int i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(40);
+    for (unsigned i = 0; i < N_MODELS; i++) models[i] = nested_package(sources[i], i, ids);
+    return 0;
+}
+
+static int close_models(void **state) {
+    (void)state;
+    for (int i = 0; i < N_MODELS; i++) stint_model_close(models[i]);
+    return 0;
+}
+
+struct way {
+    const char *device, *kv;
+    uint64_t npu_memory;
+};
+
+static stint_status try_to_open(const stint_model *model, const struct way *way,
+                                stint_session **s) {
+    const stint_session_options o = {.size = sizeof o,
+                                     .n_threads = 1,
+                                     .n_context = CONTEXT,
+                                     .n_sequences = SEQUENCES,
+                                     .chunk_len = LONGEST,
+                                     .kv = way->kv,
+                                     .device = way->device,
+                                     .npu_memory = way->npu_memory};
+    return stint_session_open(model, &o, s);
+}
+
+static stint_session *open_session(const stint_model *model, const struct way *way) {
+    stint_session *s = NULL;
+    if (try_to_open(model, way, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    return s;
+}
+
+static bool opens(const stint_model *model, const struct way *way) {
+    stint_session *s = NULL;
+    bool opened = try_to_open(model, way, &s) == STINT_OK;
+    stint_session_close(s);
+    return opened;
+}
+
+// The same happens to both.
+struct pair {
+    stint_session *sessions[2]; // the host's, the device's
+    float *logits[2];
+    size_t vocab;
+};
+
+static struct pair pair_open(const stint_model *model, const struct way *way) {
+    struct way host = *way;
+    host.device = "cpu";
+    host.npu_memory = 0;
+    struct pair p = {.sessions = {open_session(model, &host), open_session(model, way)},
+                     .vocab = model->config.vocab};
+    for (int i = 0; i < 2; i++) {
+        p.sessions[i]->kernels.nested = st_nested_select(0);
+        p.logits[i] = malloc(LONGEST * p.vocab * sizeof(float));
+    }
+    return p;
+}
+
+static void pair_close(struct pair *p) {
+    for (int i = 0; i < 2; i++) {
+        stint_session_close(p->sessions[i]);
+        free(p->logits[i]);
+    }
+}
+
+static void expect_same(const struct pair *p, size_t n) {
+    assert_memory_equal(p->logits[1], p->logits[0], n * p->vocab * sizeof(float));
+}
+
+static void prompt(struct pair *p, uint32_t sequence, size_t n) {
+    int32_t ids[LONGEST];
+    for (size_t i = 0; i < n; i++) ids[i] = (int32_t)ts_random_below(40);
+    for (int i = 0; i < 2; i++)
+        if (stint_session_eval(p->sessions[i], sequence, ids, n, true, p->logits[i]) != STINT_OK)
+            fail_msg("%s", stint_error_text());
+    expect_same(p, n);
+}
+
+// Returns the jobs of the device.
+static unsigned step(struct pair *p, unsigned bits, const uint32_t *sequences, size_t n,
+                     bool logits) {
+    const int32_t ids[SEQUENCES] = {(int32_t)ts_random_below(40), (int32_t)ts_random_below(40)};
+    const struct st_device *device = p->sessions[1]->stored.device;
+    unsigned before = device->n_submits;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            st_session_step(p->sessions[i], bits, sequences, ids, n, logits ? p->logits[i] : NULL),
+            STINT_OK);
+    if (logits) expect_same(p, n);
+    return device->n_submits - before;
+}
+
+// The same by stint_session_eval(), at the precision of prompts.
+static unsigned eval_one(struct pair *p, uint32_t sequence, unsigned bits) {
+    const stint_precision own = {
+        .size = sizeof own, .prefill = 8, .n_steps = 1, .steps = {{.bits = 8}}};
+    stint_precision precision = own;
+    const struct st_device *device = p->sessions[1]->stored.device;
+    const int32_t id = (int32_t)ts_random_below(40);
+    unsigned before = device->n_submits;
+    precision.prefill = precision.steps[0].bits = bits;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(stint_session_set_precision(p->sessions[i], &precision), STINT_OK);
+        assert_int_equal(stint_session_eval(p->sessions[i], sequence, &id, 1, true, p->logits[i]),
+                         STINT_OK);
+        assert_int_equal(stint_session_set_precision(p->sessions[i], &own), STINT_OK);
+    }
+    expect_same(p, 1);
+    return device->n_submits - before;
+}
+
+static void truncate_to(struct pair *p, uint32_t sequence, size_t length) {
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stint_session_truncate(p->sessions[i], sequence, length), STINT_OK);
+}
+
+static void save_and_load(struct pair *p) {
+    char path[256];
+    if (stint_session_length(p->sessions[0], 1) == 0) return;
+    snprintf(path, sizeof path, "%s/sequence", ts_temp_folder());
+    for (int i = 0; i < 2; i++) {
+        if (stint_session_save(p->sessions[i], 1, path) != STINT_OK ||
+            stint_session_load(p->sessions[i], 0, path) != STINT_OK)
+            fail_msg("%s", stint_error_text());
+    }
+}
+
+// Returns the jobs of a step of one token, or 0.
+static unsigned anything(struct pair *p) {
+    static const uint32_t both[] = {0, 1};
+    uint32_t sequence = (uint32_t)ts_random_below(SEQUENCES);
+    unsigned bits = LOW + (unsigned)ts_random_below(HIGH - LOW + 1);
+    size_t length = stint_session_length(p->sessions[0], sequence);
+    size_t first = stint_session_length(p->sessions[0], 0);
+    switch (ts_random_below(12)) {
+    case 0:
+        if (length + LONGEST + ROUNDS > CONTEXT) truncate_to(p, sequence, 0);
+        prompt(p, sequence, 5 + ts_random_below(LONGEST - 4));
+        return 0;
+    case 1:
+        step(p, bits, both, 2, true);
+        return 0;
+    case 2:
+        truncate_to(p, sequence, ts_random_below(length + 1));
+        return 0;
+    case 3:
+        save_and_load(p);
+        return 0;
+    case 4:
+        for (int i = 0; i < 2; i++) st_session_copy(p->sessions[i], 0, 1, first / 2);
+        return 0;
+    case 5:
+        return eval_one(p, sequence, bits);
+    default:
+        return step(p, bits, &sequence, 1, ts_random_below(4) > 0);
+    }
+}
+
+static void steps_are_one_job_with_the_bits_of_the_host(void **state) {
+    (void)state;
+    skip_without();
+    const struct way ways[] = {
+        {STEPS, "f32", 0}, {STEPS ",copy=1", "f16", 0}, {STEPS ",attention=1", "f16", 0}};
+    for (size_t m = 0; m < N_MODELS; m++)
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+            struct pair p = pair_open(models[m], &ways[w]);
+            unsigned jobs = 0;
+            if (w == 2)
+                for (int i = 0; i < 2; i++) p.sessions[i]->kernels.pairs = NULL;
+            assert_non_null(p.sessions[1]->device_step);
+            prompt(&p, 0, LONGEST);
+            for (int round = 0; round < ROUNDS; round++) {
+                unsigned more = anything(&p);
+                assert_true(more <= 1);
+                jobs += more;
+            }
+            assert_true(jobs > ROUNDS / 4);
+            assert_int_equal(p.sessions[1]->npus.faults, 0);
+            pair_close(&p);
+        }
+}
+
+static void the_host_computes_what_no_program_can(void **state) {
+    (void)state;
+    skip_without();
+    const struct way ways[] = {{STEPS, "q8", 0}, {"opencl:decode=0", "f16", 0}};
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        stint_session *s = open_session(models[0], &ways[w]);
+        assert_null(s->device_step);
+        stint_session_close(s);
+    }
+}
+
+static void a_limit_leaves_steps_to_the_host(void **state) {
+    (void)state;
+    skip_without();
+    struct way way = {STEPS ",copy=1", "f32", 0};
+    struct pair all = pair_open(models[0], &way);
+    way.npu_memory = st_device_used_bytes(all.sessions[1]->stored.device) - 1;
+    struct pair less = pair_open(models[0], &way);
+    assert_non_null(all.sessions[1]->device_step);
+    assert_null(less.sessions[1]->device_step);
+    const uint32_t sequence = 0;
+    for (int i = 0; i < 3; i++) step(&less, HIGH, &sequence, 1, true);
+    assert_int_equal(less.sessions[1]->npus.faults, 0);
+    pair_close(&all);
+    pair_close(&less);
+}
+
+// Whatever fails while a program is made, or runs: calls of OpenCL beyond those that open a
+// session, and whole jobs.
+static void the_host_goes_on_where_a_step_fails(void **state) {
+    (void)state;
+    skip_without();
+    static const char *const faults[] = {"error", "lose"};
+    enum { FIRST_CALL = 300, LAST_CALL = 900, JUMP = 19 };
+    unsigned tried = 0, struck = 0;
+    const uint32_t sequence = 0;
+    for (unsigned call = FIRST_CALL; call < LAST_CALL; call += JUMP) {
+        char name[80];
+        const struct way way = {name, "f16", 0};
+        if (tried % 5 == 4)
+            snprintf(name, sizeof name, STEPS ",timeout=50,hang=%u", tried);
+        else
+            snprintf(name, sizeof name, STEPS ",copy=%u,%s=%u", tried % 2, faults[tried / 2 % 2],
+                     call);
+        tried++;
+        if (!opens(models[0], &way)) continue;
+        struct pair p = pair_open(models[0], &way);
+        prompt(&p, 0, 5);
+        for (int i = 0; i < 5; i++) step(&p, HIGH, &sequence, 1, true);
+        truncate_to(&p, 0, 6);
+        for (int i = 0; i < 3; i++) step(&p, HIGH, &sequence, 1, true);
+        prompt(&p, 0, 7);
+        struck += p.sessions[1]->npus.faults > 0;
+        pair_close(&p);
+    }
+    assert_true(3 * struck > tried);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_one_job_with_the_bits_of_the_host),
+        cmocka_unit_test(the_host_computes_what_no_program_can),
+        cmocka_unit_test(a_limit_leaves_steps_to_the_host),
+        cmocka_unit_test(the_host_goes_on_where_a_step_fails),
+    };
+    return cmocka_run_group_tests(tests, open_models, close_models);
+}
