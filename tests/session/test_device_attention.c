@@ -5,6 +5,7 @@
 #include "session/kv/copy.h"
 #include "session/session.h"
 #include "support/kinds.h"
+#include "support/pair.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -44,7 +45,7 @@ static void skip_without(void) {
 static int open_models(void **state) {
     int32_t ids[N_IDS];
     (void)state;
-    for (int i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(40);
+    for (int i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(TS_PAIR_IDS);
     for (int i = 0; i < N_MODELS; i++)
         models[i] = ts_shadow_package(sources[i], i ? NULL : "sim", false, ids, N_IDS);
     return 0;
@@ -62,8 +63,7 @@ struct way {
     uint64_t npu_memory;
 };
 
-static stint_session *open_session(const stint_model *model, const struct way *way) {
-    stint_session *s = NULL;
+static struct ts_pair open_pair(const stint_model *model, const struct way *way) {
     const stint_session_options o = {.size = sizeof o,
                                      .n_threads = 1,
                                      .n_context = CONTEXT,
@@ -74,80 +74,26 @@ static stint_session *open_session(const stint_model *model, const struct way *w
                                      .npu_memory = way->npu_memory,
                                      .npu_threads = way->n_threads,
                                      .cpu_threads = way->n_threads};
-    if (stint_session_open(model, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    return s;
-}
-
-// The same happens to both.
-struct pair {
-    stint_session *sessions[2]; // the host's, the device's
-    float *logits[2];
-    size_t vocab;
-};
-
-static struct pair pair_open(const stint_model *model, const struct way *way) {
-    struct way host = *way;
-    host.device = "cpu";
-    host.npu_memory = 0;
-    struct pair p = {.sessions = {open_session(model, &host), open_session(model, way)},
-                     .vocab = model->config.vocab};
-    for (int i = 0; i < 2; i++) {
+    struct ts_pair p = ts_pair_open(model, &o, LONGEST);
+    for (int i = 0; i < 2; i++)
         p.sessions[i]->kernels.pairs = NULL; // the device computes in floats
-        p.logits[i] = malloc(LONGEST * p.vocab * sizeof(float));
-    }
     return p;
 }
 
-static void pair_close(struct pair *p) {
-    for (int i = 0; i < 2; i++) {
-        stint_session_close(p->sessions[i]);
-        free(p->logits[i]);
-    }
-}
-
-static void expect_same(const struct pair *p, size_t n) {
-    assert_memory_equal(p->logits[1], p->logits[0], n * p->vocab * sizeof(float));
-}
-
-static void prompt(struct pair *p, uint32_t sequence, size_t n) {
-    int32_t ids[LONGEST];
-    for (size_t i = 0; i < n; i++) ids[i] = (int32_t)ts_random_below(40);
-    for (int i = 0; i < 2; i++)
-        if (stint_session_eval(p->sessions[i], sequence, ids, n, true, p->logits[i]) != STINT_OK)
-            fail_msg("%s", stint_error_text());
-    expect_same(p, n);
-}
-
-static void step(struct pair *p) {
+static void step(struct ts_pair *p) {
     const uint32_t sequences[] = {0, 1};
-    int32_t ids[] = {(int32_t)ts_random_below(40), (int32_t)ts_random_below(40)};
+    int32_t ids[] = {(int32_t)ts_random_below(TS_PAIR_IDS), (int32_t)ts_random_below(TS_PAIR_IDS)};
     for (int i = 0; i < 2; i++)
         assert_int_equal(stint_session_step(p->sessions[i], sequences, ids, 2, p->logits[i]),
                          STINT_OK);
-    expect_same(p, 2);
+    ts_pair_expect_same(p, 2);
 }
 
-static void truncate_to(struct pair *p, uint32_t sequence, size_t length) {
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(stint_session_truncate(p->sessions[i], sequence, length), STINT_OK);
-}
-
-static void copy(struct pair *p, size_t n) {
+static void copy(struct ts_pair *p, size_t n) {
     for (int i = 0; i < 2; i++) st_session_copy(p->sessions[i], 0, 1, n);
 }
 
-static void save_and_load(struct pair *p) {
-    char path[256];
-    if (stint_session_length(p->sessions[0], 1) == 0) return;
-    snprintf(path, sizeof path, "%s/sequence", ts_temp_folder());
-    for (int i = 0; i < 2; i++) {
-        if (stint_session_save(p->sessions[i], 1, path) != STINT_OK ||
-            stint_session_load(p->sessions[i], 0, path) != STINT_OK)
-            fail_msg("%s", stint_error_text());
-    }
-}
-
-static void anything(struct pair *p, int round) {
+static void anything(struct ts_pair *p, int round) {
     uint32_t sequence = (uint32_t)ts_random_below(SEQUENCES);
     size_t length = stint_session_length(p->sessions[0], sequence);
     size_t first = stint_session_length(p->sessions[0], 0);
@@ -156,17 +102,17 @@ static void anything(struct pair *p, int round) {
         step(p);
         break;
     case 3:
-        truncate_to(p, sequence, ts_random_below(length + 1));
+        ts_pair_truncate(p, sequence, ts_random_below(length + 1));
         break;
     case 4:
-        save_and_load(p);
+        ts_pair_save_and_load(p);
         break;
     case 5:
         copy(p, ts_random_below(first + 1));
         break;
     default:
-        if (length + LONGEST + ROUNDS > CONTEXT) truncate_to(p, sequence, 0);
-        prompt(p, sequence, 5 + ts_random_below(LONGEST - 4));
+        if (length + LONGEST + ROUNDS > CONTEXT) ts_pair_truncate(p, sequence, 0);
+        ts_pair_prompt(p, sequence, 5 + ts_random_below(LONGEST - 4));
     }
 }
 
@@ -186,12 +132,12 @@ static void logits_have_the_bits_of_the_host(void **state) {
                                {ATTENTION, "f16", 11, 1, 0}};
     for (size_t m = 0; m < N_MODELS; m++)
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-            struct pair p = pair_open(models[m], &ways[w]);
-            prompt(&p, 0, LONGEST);
+            struct ts_pair p = open_pair(models[m], &ways[w]);
+            ts_pair_prompt(&p, 0, LONGEST);
             assert_true(n_told(p.sessions[1]) > 0 || ways[w].n_threads);
             for (int round = 0; round < ROUNDS; round++) anything(&p, round);
             assert_int_equal(p.sessions[1]->npus.faults, 0);
-            pair_close(&p);
+            ts_pair_close(&p);
         }
 }
 
@@ -201,18 +147,18 @@ static void either_processor_computes_attention(void **state) {
     skip_without();
     const struct way way = {ATTENTION, "f32", 11, 1, 0};
     for (int slow = 0; slow < 2; slow++) {
-        struct pair p = pair_open(models[0], &way);
+        struct ts_pair p = open_pair(models[0], &way);
         struct st_split *split = &p.sessions[1]->split;
         assert_int_equal(st_kv_processors(p.sessions[1], 0),
                          1 << ST_PROCESSOR_CPU | 1 << ST_PROCESSOR_NPU);
         for (int i = 0; i < 2; i++)
             split->profile[i][ST_SUBGRAPH_ATTENTION] = i == slow ? 1.0f : 1e-9f;
-        prompt(&p, 0, LONGEST);
+        ts_pair_prompt(&p, 0, LONGEST);
         assert_true((n_told(p.sessions[1]) > 0) == (slow == ST_PROCESSOR_CPU));
         for (uint32_t i = 0; i < split->dag.n; i++)
             if (split->dag.nodes[i].kind == ST_SUBGRAPH_ATTENTION)
                 assert_int_equal(split->dag.nodes[i].processor, !slow);
-        pair_close(&p);
+        ts_pair_close(&p);
     }
 }
 
@@ -221,10 +167,10 @@ static void the_host_attends_where_the_device_cannot(void **state) {
     skip_without();
     const struct way ways[] = {{ATTENTION, "q8", LONGEST, 0, 0}, {"sim", "f32", LONGEST, 0, 0}};
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-        struct pair p = pair_open(models[0], &ways[w]);
+        struct ts_pair p = open_pair(models[0], &ways[w]);
         assert_null(p.sessions[1]->kv.device.device);
-        prompt(&p, 0, LONGEST);
-        pair_close(&p);
+        ts_pair_prompt(&p, 0, LONGEST);
+        ts_pair_close(&p);
     }
 }
 
@@ -232,16 +178,16 @@ static void a_limit_leaves_attention_to_the_host(void **state) {
     (void)state;
     skip_without();
     struct way way = {ATTENTION ",copy=1", "f32", LONGEST, 0, 0};
-    struct pair all = pair_open(models[0], &way);
+    struct ts_pair all = open_pair(models[0], &way);
     const struct st_kv_device *d = &all.sessions[1]->kv.device;
     assert_non_null(d->device);
     way.npu_memory = st_device_used_bytes(d->device) - 1;
-    struct pair less = pair_open(models[0], &way);
+    struct ts_pair less = open_pair(models[0], &way);
     assert_null(less.sessions[1]->kv.device.device);
-    prompt(&less, 0, LONGEST);
+    ts_pair_prompt(&less, 0, LONGEST);
     assert_int_equal(less.sessions[1]->npus.faults, 0);
-    pair_close(&all);
-    pair_close(&less);
+    ts_pair_close(&all);
+    ts_pair_close(&less);
 }
 
 // Whatever fails while a prompt runs: each job is one of the session's.
@@ -253,13 +199,13 @@ static void the_host_goes_on_where_attention_fails(void **state) {
         char name[64];
         const struct way way = {name, "f32", LONGEST, 0, 0};
         snprintf(name, sizeof name, ATTENTION ",%s=%d", faults[f], f < 2 ? 700 : 50);
-        struct pair p = pair_open(models[0], &way);
+        struct ts_pair p = open_pair(models[0], &way);
         for (int i = 0; i < 4; i++) {
-            truncate_to(&p, 0, 0);
-            prompt(&p, 0, LONGEST);
+            ts_pair_truncate(&p, 0, 0);
+            ts_pair_prompt(&p, 0, LONGEST);
         }
         assert_true(p.sessions[1]->npus.faults > 0);
-        pair_close(&p);
+        ts_pair_close(&p);
     }
 }
 

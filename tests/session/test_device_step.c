@@ -5,6 +5,7 @@
 #include "session/kv/copy.h"
 #include "session/session.h"
 #include "support/kinds.h"
+#include "support/pair.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -54,7 +55,7 @@ static stint_model *nested_package(const char *source, unsigned number, const in
 static int open_models(void **state) {
     int32_t ids[N_IDS];
     (void)state;
-    for (int i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(40);
+    for (int i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(TS_PAIR_IDS);
     for (unsigned i = 0; i < N_MODELS; i++) models[i] = nested_package(sources[i], i, ids);
     return 0;
 }
@@ -70,93 +71,59 @@ struct way {
     uint64_t npu_memory;
 };
 
-static stint_status try_to_open(const stint_model *model, const struct way *way,
-                                stint_session **s) {
-    const stint_session_options o = {.size = sizeof o,
-                                     .n_threads = 1,
-                                     .n_context = CONTEXT,
-                                     .n_sequences = SEQUENCES,
-                                     .chunk_len = LONGEST,
-                                     .kv = way->kv,
-                                     .device = way->device,
-                                     .npu_memory = way->npu_memory};
-    return stint_session_open(model, &o, s);
+static stint_session_options options_of(const struct way *way) {
+    return (stint_session_options){.size = sizeof(stint_session_options),
+                                   .n_threads = 1,
+                                   .n_context = CONTEXT,
+                                   .n_sequences = SEQUENCES,
+                                   .chunk_len = LONGEST,
+                                   .kv = way->kv,
+                                   .device = way->device,
+                                   .npu_memory = way->npu_memory};
 }
 
+// NULL: it cannot be opened.
 static stint_session *open_session(const stint_model *model, const struct way *way) {
+    const stint_session_options o = options_of(way);
     stint_session *s = NULL;
-    if (try_to_open(model, way, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    return s;
+    return stint_session_open(model, &o, &s) == STINT_OK ? s : NULL;
 }
 
 static bool opens(const stint_model *model, const struct way *way) {
-    stint_session *s = NULL;
-    bool opened = try_to_open(model, way, &s) == STINT_OK;
+    stint_session *s = open_session(model, way);
     stint_session_close(s);
-    return opened;
+    return s != NULL;
 }
 
-// The same happens to both.
-struct pair {
-    stint_session *sessions[2]; // the host's, the device's
-    float *logits[2];
-    size_t vocab;
-};
-
-static struct pair pair_open(const stint_model *model, const struct way *way) {
-    struct way host = *way;
-    host.device = "cpu";
-    host.npu_memory = 0;
-    struct pair p = {.sessions = {open_session(model, &host), open_session(model, way)},
-                     .vocab = model->config.vocab};
-    for (int i = 0; i < 2; i++) {
-        p.sessions[i]->kernels.nested = st_nested_select(0);
-        p.logits[i] = malloc(LONGEST * p.vocab * sizeof(float));
-    }
+static struct ts_pair open_pair(const stint_model *model, const struct way *way) {
+    const stint_session_options o = options_of(way);
+    struct ts_pair p = ts_pair_open(model, &o, LONGEST);
+    for (int i = 0; i < 2; i++) p.sessions[i]->kernels.nested = st_nested_select(0);
     return p;
 }
 
-static void pair_close(struct pair *p) {
-    for (int i = 0; i < 2; i++) {
-        stint_session_close(p->sessions[i]);
-        free(p->logits[i]);
-    }
-}
-
-static void expect_same(const struct pair *p, size_t n) {
-    assert_memory_equal(p->logits[1], p->logits[0], n * p->vocab * sizeof(float));
-}
-
-static void prompt(struct pair *p, uint32_t sequence, size_t n) {
-    int32_t ids[LONGEST];
-    for (size_t i = 0; i < n; i++) ids[i] = (int32_t)ts_random_below(40);
-    for (int i = 0; i < 2; i++)
-        if (stint_session_eval(p->sessions[i], sequence, ids, n, true, p->logits[i]) != STINT_OK)
-            fail_msg("%s", stint_error_text());
-    expect_same(p, n);
-}
-
 // Returns the jobs of the device.
-static unsigned step(struct pair *p, unsigned bits, const uint32_t *sequences, size_t n,
+static unsigned step(struct ts_pair *p, unsigned bits, const uint32_t *sequences, size_t n,
                      bool logits) {
-    const int32_t ids[SEQUENCES] = {(int32_t)ts_random_below(40), (int32_t)ts_random_below(40)};
+    const int32_t ids[SEQUENCES] = {(int32_t)ts_random_below(TS_PAIR_IDS),
+                                    (int32_t)ts_random_below(TS_PAIR_IDS)};
     const struct st_device *device = p->sessions[1]->stored.device;
     unsigned before = device->n_submits;
     for (int i = 0; i < 2; i++)
         assert_int_equal(
             st_session_step(p->sessions[i], bits, sequences, ids, n, logits ? p->logits[i] : NULL),
             STINT_OK);
-    if (logits) expect_same(p, n);
+    if (logits) ts_pair_expect_same(p, n);
     return device->n_submits - before;
 }
 
 // The same by stint_session_eval(), at the precision of prompts.
-static unsigned eval_one(struct pair *p, uint32_t sequence, unsigned bits) {
+static unsigned eval_one(struct ts_pair *p, uint32_t sequence, unsigned bits) {
     const stint_precision own = {
         .size = sizeof own, .prefill = 8, .n_steps = 1, .steps = {{.bits = 8}}};
     stint_precision precision = own;
     const struct st_device *device = p->sessions[1]->stored.device;
-    const int32_t id = (int32_t)ts_random_below(40);
+    const int32_t id = (int32_t)ts_random_below(TS_PAIR_IDS);
     unsigned before = device->n_submits;
     precision.prefill = precision.steps[0].bits = bits;
     for (int i = 0; i < 2; i++) {
@@ -165,28 +132,12 @@ static unsigned eval_one(struct pair *p, uint32_t sequence, unsigned bits) {
                          STINT_OK);
         assert_int_equal(stint_session_set_precision(p->sessions[i], &own), STINT_OK);
     }
-    expect_same(p, 1);
+    ts_pair_expect_same(p, 1);
     return device->n_submits - before;
 }
 
-static void truncate_to(struct pair *p, uint32_t sequence, size_t length) {
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(stint_session_truncate(p->sessions[i], sequence, length), STINT_OK);
-}
-
-static void save_and_load(struct pair *p) {
-    char path[256];
-    if (stint_session_length(p->sessions[0], 1) == 0) return;
-    snprintf(path, sizeof path, "%s/sequence", ts_temp_folder());
-    for (int i = 0; i < 2; i++) {
-        if (stint_session_save(p->sessions[i], 1, path) != STINT_OK ||
-            stint_session_load(p->sessions[i], 0, path) != STINT_OK)
-            fail_msg("%s", stint_error_text());
-    }
-}
-
 // Returns the jobs of a step of one token, or 0.
-static unsigned anything(struct pair *p) {
+static unsigned anything(struct ts_pair *p) {
     static const uint32_t both[] = {0, 1};
     uint32_t sequence = (uint32_t)ts_random_below(SEQUENCES);
     unsigned bits = LOW + (unsigned)ts_random_below(HIGH - LOW + 1);
@@ -194,17 +145,17 @@ static unsigned anything(struct pair *p) {
     size_t first = stint_session_length(p->sessions[0], 0);
     switch (ts_random_below(12)) {
     case 0:
-        if (length + LONGEST + ROUNDS > CONTEXT) truncate_to(p, sequence, 0);
-        prompt(p, sequence, 5 + ts_random_below(LONGEST - 4));
+        if (length + LONGEST + ROUNDS > CONTEXT) ts_pair_truncate(p, sequence, 0);
+        ts_pair_prompt(p, sequence, 5 + ts_random_below(LONGEST - 4));
         return 0;
     case 1:
         step(p, bits, both, 2, true);
         return 0;
     case 2:
-        truncate_to(p, sequence, ts_random_below(length + 1));
+        ts_pair_truncate(p, sequence, ts_random_below(length + 1));
         return 0;
     case 3:
-        save_and_load(p);
+        ts_pair_save_and_load(p);
         return 0;
     case 4:
         for (int i = 0; i < 2; i++) st_session_copy(p->sessions[i], 0, 1, first / 2);
@@ -223,12 +174,12 @@ static void steps_are_one_job_with_the_bits_of_the_host(void **state) {
         {STEPS, "f32", 0}, {STEPS ",copy=1", "f16", 0}, {STEPS ",attention=1", "f16", 0}};
     for (size_t m = 0; m < N_MODELS; m++)
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-            struct pair p = pair_open(models[m], &ways[w]);
+            struct ts_pair p = open_pair(models[m], &ways[w]);
             unsigned jobs = 0;
             if (w == 2)
                 for (int i = 0; i < 2; i++) p.sessions[i]->kernels.pairs = NULL;
             assert_non_null(p.sessions[1]->device_step);
-            prompt(&p, 0, LONGEST);
+            ts_pair_prompt(&p, 0, LONGEST);
             for (int round = 0; round < ROUNDS; round++) {
                 unsigned more = anything(&p);
                 assert_true(more <= 1);
@@ -236,7 +187,7 @@ static void steps_are_one_job_with_the_bits_of_the_host(void **state) {
             }
             assert_true(jobs > ROUNDS / 4);
             assert_int_equal(p.sessions[1]->npus.faults, 0);
-            pair_close(&p);
+            ts_pair_close(&p);
         }
 }
 
@@ -246,6 +197,7 @@ static void the_host_computes_what_no_program_can(void **state) {
     const struct way ways[] = {{STEPS, "q8", 0}, {"opencl:decode=0", "f16", 0}};
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         stint_session *s = open_session(models[0], &ways[w]);
+        assert_non_null(s);
         assert_null(s->device_step);
         stint_session_close(s);
     }
@@ -255,16 +207,16 @@ static void a_limit_leaves_steps_to_the_host(void **state) {
     (void)state;
     skip_without();
     struct way way = {STEPS ",copy=1", "f32", 0};
-    struct pair all = pair_open(models[0], &way);
+    struct ts_pair all = open_pair(models[0], &way);
     way.npu_memory = st_device_used_bytes(all.sessions[1]->stored.device) - 1;
-    struct pair less = pair_open(models[0], &way);
+    struct ts_pair less = open_pair(models[0], &way);
     assert_non_null(all.sessions[1]->device_step);
     assert_null(less.sessions[1]->device_step);
     const uint32_t sequence = 0;
     for (int i = 0; i < 3; i++) step(&less, HIGH, &sequence, 1, true);
     assert_int_equal(less.sessions[1]->npus.faults, 0);
-    pair_close(&all);
-    pair_close(&less);
+    ts_pair_close(&all);
+    ts_pair_close(&less);
 }
 
 // Whatever fails while a program is made, or runs: calls of OpenCL beyond those that open a
@@ -286,14 +238,14 @@ static void the_host_goes_on_where_a_step_fails(void **state) {
                      call);
         tried++;
         if (!opens(models[0], &way)) continue;
-        struct pair p = pair_open(models[0], &way);
-        prompt(&p, 0, 5);
+        struct ts_pair p = open_pair(models[0], &way);
+        ts_pair_prompt(&p, 0, 5);
         for (int i = 0; i < 5; i++) step(&p, HIGH, &sequence, 1, true);
-        truncate_to(&p, 0, 6);
+        ts_pair_truncate(&p, 0, 6);
         for (int i = 0; i < 3; i++) step(&p, HIGH, &sequence, 1, true);
-        prompt(&p, 0, 7);
+        ts_pair_prompt(&p, 0, 7);
         struck += p.sessions[1]->npus.faults > 0;
-        pair_close(&p);
+        ts_pair_close(&p);
     }
     assert_true(3 * struck > tried);
 }
