@@ -160,10 +160,14 @@ bool st_section_is_lazy(const struct st_section *s) {
     return types[s->type].use == ST_SECTION_LAZY;
 }
 
+static stint_status damaged(const struct st_section *s) {
+    return st_fail(STINT_E_FORMAT, DAMAGED, s->name);
+}
+
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 // Through a buffer, past the map and the page cache, into `copy` unless that is NULL.
-static bool file_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash,
-                          unsigned char *copy) {
+static stint_status check_file(const struct reader *r, const struct st_section *s, uint64_t hash,
+                               unsigned char *copy) {
     size_t at = (size_t)((const unsigned char *)s->data - r->map->data);
     size_t skip = at % ST_DIRECT_BLOCK; // in the first block
     at -= skip;
@@ -171,26 +175,30 @@ static bool file_has_hash(const struct reader *r, const struct st_section *s, ui
     for (size_t left = s->bytes; left > 0;) {
         ssize_t n = pread(r->lazy_file, r->buffer, HASH_AT_ONCE, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= (ssize_t)skip) return false;
+        if (n < 0)
+            return st_fail(STINT_E_IO, "section '%s' cannot be read: %s", s->name, strerror(errno));
+        if (n <= (ssize_t)skip) return damaged(s);
         size_t got = (size_t)n - skip, used = st_min(left, got);
-        if (got < left && n % ST_DIRECT_BLOCK != 0) return false;
+        if (got < left && n % ST_DIRECT_BLOCK != 0) return damaged(s);
         XXH3_64bits_update(r->state, r->buffer + skip, used);
         if (copy) memcpy(copy + (s->bytes - left), r->buffer + skip, used);
         at += (size_t)n;
         left -= used;
         skip = 0;
     }
-    return XXH3_64bits_digest(r->state) == hash;
+    return XXH3_64bits_digest(r->state) == hash ? STINT_OK : damaged(s);
 }
 #endif
 
 // A section is hashed in passing: it leaves memory again until it is used.
-static bool section_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash) {
-    if (s->bytes <= HASH_AT_ONCE && r->lazy_file < 0) return has_hash(s->data, s->bytes, hash);
+static stint_status check_section(const struct reader *r, const struct st_section *s,
+                                  uint64_t hash) {
+    if (s->bytes <= HASH_AT_ONCE && r->lazy_file < 0)
+        return has_hash(s->data, s->bytes, hash) ? STINT_OK : damaged(s);
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    return r->state != NULL;
+    return r->state ? STINT_OK : damaged(s);
 #else
-    if (r->lazy_file >= 0) return file_has_hash(r, s, hash, NULL);
+    if (r->lazy_file >= 0) return check_file(r, s, hash, NULL);
     XXH3_64bits_reset(r->state);
     for (size_t done = 0; done < s->bytes; done += HASH_BLOCK) {
         const unsigned char *block = (const unsigned char *)s->data + done;
@@ -198,7 +206,7 @@ static bool section_has_hash(const struct reader *r, const struct st_section *s,
         XXH3_64bits_update(r->state, block, n);
         st_map_forget(block, n);
     }
-    return XXH3_64bits_digest(r->state) == hash;
+    return XXH3_64bits_digest(r->state) == hash ? STINT_OK : damaged(s);
 #endif
 }
 
@@ -283,12 +291,12 @@ static stint_status keep_section(const struct reader *r, const struct st_package
     *copy = aligned_alloc(ST_DIRECT_BLOCK, st_round_up(s->bytes, ST_DIRECT_BLOCK));
     if (!*copy) return st_fail(STINT_E_NOMEM, "no memory for section '%s'", s->name);
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    bool same = r->state && e;
+    stint_status status = r->state && e ? STINT_OK : damaged(s);
 #else
-    bool same = file_has_hash(r, s, e->hash, *copy);
+    stint_status status = check_file(r, s, e->hash, *copy);
 #endif
     s->data = *copy;
-    return same ? STINT_OK : st_fail(STINT_E_FORMAT, DAMAGED, s->name);
+    return status;
 }
 
 // Version 1 padded k to blocks of 128 where that adds half of one.
@@ -317,8 +325,7 @@ static stint_status read_section(struct reader *r, const struct st_package_entry
     r->end = e->offset + e->bytes;
     if (r->lazy_file >= 0 && st_section_is_lazy(s)) return STINT_OK;
     if (r->lazy_file >= 0 && is_kept(s)) return keep_section(r, e, s, copy);
-    if (section_has_hash(r, s, e->hash)) return STINT_OK;
-    return st_fail(STINT_E_FORMAT, DAMAGED, s->name);
+    return check_section(r, s, e->hash);
 }
 
 static stint_status read_sections(struct reader *r, struct st_package *p) {

@@ -143,6 +143,10 @@ class Memory(unittest.TestCase):
             self.assertIn("cannot be read at byte", failing.stderr)
             self.assertIn(str(package), failing.stderr)
             self.assertTrue(wanted.startswith(failing.stdout.rstrip("\n")))
+            opening = subprocess.run(arguments, env={**environment, "DISK_LAST": "2"},
+                                     capture_output=True, text=True, check=False)
+            self.assertEqual(opening.returncode, 1)
+            self.assertIn("cannot be read", opening.stderr)
 
     def test_neurons_are_shown(self):
         if "sparse" not in self.packages:
