@@ -116,22 +116,22 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
 
 enum { PROMPT = 16 };
 
-// npu_hot of the processors that compute neurons.
-static const float host_alone = -1.0f, device_alone = 2.0f, both = 0.0f;
+// Who computes neurons, as npu_hot.
+enum { HOST_ALONE = -1, BOTH = 0, DEVICE_ALONE = 2 };
 
 static const struct memory_step {
     const char *name;
     uint32_t leave_out;
-    const float *npu_hot;
+    int npu_hot;
 } memory_steps[] = {
     {"neurons read in parts",
-     STINT_LEAVE_BUNDLES | STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, &host_alone},
-    {"+ bundles", STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, &host_alone},
-    {"+ cache", STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, &host_alone},
-    {"+ pipeline", STINT_LEAVE_HOT, &host_alone},
-    {"+ hot clusters", 0, &host_alone},
-    {"+ two processors", 0, &both},
-    {"the second one alone", 0, &device_alone},
+     STINT_LEAVE_BUNDLES | STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, HOST_ALONE},
+    {"+ bundles", STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, HOST_ALONE},
+    {"+ cache", STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, HOST_ALONE},
+    {"+ pipeline", STINT_LEAVE_HOT, HOST_ALONE},
+    {"+ hot clusters", 0, HOST_ALONE},
+    {"+ two processors", 0, BOTH},
+    {"the second one alone", 0, DEVICE_ALONE},
 };
 
 // The second processor is the device or the threads that are named, or one thread. Threads compute
@@ -141,14 +141,14 @@ static bool memory_options(const struct ablation *a, const struct memory_step *s
     *options = st_cli_session_options(a->common);
     bool threads = options->npu_threads != 0 || options->cpu_threads != 0;
     options->leave_out = step->leave_out;
-    options->npu_hot = *step->npu_hot;
+    options->npu_hot = (float)step->npu_hot;
     options->n_context = PROMPT + a->n;
     if (a->schedule) options->schedule = a->schedule;
-    if (step->npu_hot == &host_alone)
+    if (step->npu_hot == HOST_ALONE)
         options->npu_threads = options->cpu_threads = 0;
     else if (options->device == NULL && !threads)
         options->npu_threads = options->cpu_threads = 1;
-    return step->npu_hot != &device_alone || (options->device != NULL && !threads);
+    return step->npu_hot != DEVICE_ALONE || (options->device != NULL && !threads);
 }
 
 // Seconds to decode n tokens one by one, others in each pass; the first one fills the cache.

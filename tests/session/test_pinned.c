@@ -49,18 +49,9 @@ static bool is_whole(const stint_session *s) {
     return s->bounded->pins.limit == ST_PINS_ALL;
 }
 
-static stint_session_options options_of(uint64_t memory) {
-    return (stint_session_options){.size = sizeof(stint_session_options),
-                                   .n_threads = 2,
-                                   .n_context = TS_BOUNDED_CONTEXT,
-                                   .chunk_len = TS_BOUNDED_CHUNK,
-                                   .memory = memory,
-                                   .schedule = ts_bounded_schedule()};
-}
-
 // Opens a session and runs it: pinned parts are read first, streamed ones then.
 static stint_status open_and_eval(uint64_t memory, float *got) {
-    stint_session_options o = options_of(memory);
+    stint_session_options o = ts_bounded_options(memory);
     stint_session *s = NULL;
     ST_TRY(stint_session_open(ts_bounded.lazy, &o, &s));
     assert_int_equal(is_whole(s), memory >= 100 << 20);
@@ -155,7 +146,7 @@ static void planes_without_hashes_are_not_streamed(void **state) {
 }
 
 static stint_memory_plan plan_for(uint64_t memory) {
-    stint_session_options o = options_of(memory);
+    stint_session_options o = ts_bounded_options(memory);
     stint_memory_plan plan = {.size = sizeof plan};
     assert_int_equal(stint_session_plan(ts_bounded.lazy, &o, NULL, &plan, NULL), STINT_OK);
     return plan;

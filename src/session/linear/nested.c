@@ -11,10 +11,7 @@
 #include "session/linear/stored_run.h"
 #include "session/weights/source.h"
 
-enum {
-    MIN_PANELS = 8,   // that a worker takes at a time
-    ONE_TERM_BITS = 3 // weights of at most these bits get inputs in one term
-};
+enum { MIN_PANELS = 8 }; // that a worker takes at a time
 
 struct job {
     const struct st_run *run;
@@ -91,7 +88,7 @@ static void multiply_rows(void *context, const struct st_rows *rows) {
 static size_t terms_of(const struct st_run *r, const struct st_linear_weight *const *weights,
                        size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (weights[i]->nested->bits[r->bits] > ONE_TERM_BITS) return ST_TWO_TERMS;
+        if (weights[i]->nested->bits[r->bits] > ST_ONE_TERM_BITS) return ST_TWO_TERMS;
     return 1;
 }
 

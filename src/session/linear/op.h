@@ -67,6 +67,7 @@ stint_status st_lone_linear(const struct st_run *run, const float *x, size_t n,
 stint_status st_lone_linear_rows(const struct st_run *run, const float *x, size_t n,
                                  const struct st_linear_weight *weight, float *y, size_t y_row);
 // linear/nested.c, at precision run->bits.
+enum { ST_ONE_TERM_BITS = 3 }; // weights of at most these bits get inputs in one term
 extern const struct st_op st_op_nested;
 // linear/int8.c, on the device; and with inputs in two terms.
 extern const struct st_op st_op_int8, st_op_int8_head, st_op_int8_ffn;

@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    OPS_OF_LAYER = 10,
-    ONE_TERM_BITS = 3, // as in linear/nested.c
-};
+enum { OPS_OF_LAYER = 10 };
 
 // ---- Which models
 
@@ -183,7 +180,7 @@ static struct st_slice if_there(const struct builder *b, const void *there, size
 
 static size_t terms_of(const struct builder *b, const struct st_stored_slot *slots, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (slots[i].weight->nested->bits[b->bits] > ONE_TERM_BITS) return ST_TWO_TERMS;
+        if (slots[i].weight->nested->bits[b->bits] > ST_ONE_TERM_BITS) return ST_TWO_TERMS;
     return 1;
 }
 
