@@ -71,6 +71,10 @@ void st_arena_forget(void *taken, size_t bytes) {
     st_map_forget(taken, bytes);
 }
 
+void st_arena_page_by_page(void *taken, size_t bytes) {
+    st_map_page_by_page(taken, bytes);
+}
+
 void *st_arena_take(struct st_arena *arena, size_t count, size_t element_bytes) {
     size_t bytes, end;
     if (arena->overflow) return NULL;
@@ -85,6 +89,7 @@ void *st_arena_take(struct st_arena *arena, size_t count, size_t element_bytes) 
         ASAN_POISON_MEMORY_REGION(taken + bytes, end - arena->used - bytes);
     }
     arena->used = end;
+    arena->n_taken++;
     return taken;
 }
 

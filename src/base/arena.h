@@ -15,6 +15,7 @@ struct st_arena {
     size_t capacity;     // bytes
     size_t mapped;       // bytes that the system gave: capacity in whole huge pages
     size_t used;         // bytes, also while measuring
+    size_t n_taken;      // things
     bool overflow;       // a size did not fit: everything taken afterwards is NULL
 };
 
@@ -40,6 +41,9 @@ stint_status st_arena_check(const struct st_arena *arena, const char *what);
 // Gives the memory behind whole pages of taken [0, bytes) back to the system: they are zeros when
 // they are next used.
 void st_arena_forget(void *taken, size_t bytes);
+// No huge pages behind whole pages of taken [0, bytes): of what is forgotten only the pages that
+// are used again take memory.
+void st_arena_page_by_page(void *taken, size_t bytes);
 
 // Scratch use: everything taken after the mark is given back.
 static inline size_t st_arena_mark(const struct st_arena *arena) {

@@ -119,9 +119,17 @@ void st_map_scatter(const struct st_map *map) {
     madvise((void *)map->data, map->bytes, MADV_RANDOM);
 }
 
-void st_map_forget(const void *data, size_t bytes) {
+static void advise(const void *data, size_t bytes, int advice) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = ((uintptr_t)data + page - 1) / page * page;
     uintptr_t to = ((uintptr_t)data + bytes) / page * page;
-    if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
+    if (from < to) madvise((void *)from, to - from, advice);
+}
+
+void st_map_forget(const void *data, size_t bytes) {
+    advise(data, bytes, MADV_DONTNEED);
+}
+
+void st_map_page_by_page(const void *data, size_t bytes) {
+    advise(data, bytes, MADV_NOHUGEPAGE);
 }

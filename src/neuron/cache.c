@@ -231,13 +231,13 @@ void st_cache_discard(struct st_cache *c, int32_t entry) {
     st_cache_give(c, entry, ST_EVICT_FIRST);
 }
 
-void st_cache_shrink(struct st_cache *c, uint32_t n_entries) {
+void st_cache_resize(struct st_cache *c, uint32_t n_entries) {
     for (uint32_t e = n_entries; e < c->n_used; e++) {
         settle(c, e);
         forget_id(c, e);
         unlink_entry(c, e);
     }
-    size_t bytes = (c->n_entries - n_entries) * c->entry_bytes;
+    size_t bytes = (c->n_entries - st_min(c->n_entries, n_entries)) * c->entry_bytes;
     if (bytes) st_arena_forget(st_cache_data(c, (int32_t)n_entries), bytes);
     c->n_entries = n_entries;
     c->n_used = c->n_used < n_entries ? c->n_used : n_entries;

@@ -31,7 +31,7 @@ struct st_cache {
     struct st_loader *loader;
     size_t entry_bytes; // if a multiple of ST_LOAD_BLOCK, pieces are aligned to blocks
     uint32_t n_entries, n_ids, n_used; // n_used: entries that ever held anything
-    uint32_t n_laid_out;               // entries there were before st_cache_shrink()
+    uint32_t n_laid_out;               // most entries there can be
     uint32_t max_loads;                // of an entry; 0: 1
     unsigned char *memory;             // [n_laid_out, entry_bytes]
     int32_t *entry_of;                 // [n_ids] or ST_CACHE_NONE
@@ -76,9 +76,9 @@ void st_cache_use(struct st_cache *cache, uint32_t id);
 void st_cache_age(struct st_cache *cache);
 // Gives back an entry with damaged content.
 void st_cache_discard(struct st_cache *cache, int32_t entry);
-// Does without the last entries from now on: their memory goes back to the system. pre: none of
-// them is held; n_entries is not more than there are.
-void st_cache_shrink(struct st_cache *cache, uint32_t n_entries);
+// Has so many entries from now on, at most as many as were laid out. The memory of those that go
+// returns to the system. pre: none of them is held.
+void st_cache_resize(struct st_cache *cache, uint32_t n_entries);
 // Gives back all held entries, and forgets what was read and not waited for: after a failure it may
 // be damaged too.
 void st_cache_give_all(struct st_cache *cache);

@@ -381,11 +381,11 @@ void st_slices_pass(struct st_slices *s, unsigned pass) {
     keep(s);
 }
 
-void st_slices_shrink(struct st_slices *s, uint32_t r, uint32_t n_entries) {
-    if (n_entries >= s->regions[r].n_entries) return;
+void st_slices_resize(struct st_slices *s, uint32_t r, uint32_t n_entries) {
+    if (n_entries == s->regions[r].n_entries) return;
     drop_ahead(s);
     st_slices_let_go(s);
-    st_cache_shrink(&s->regions[r], n_entries);
+    st_cache_resize(&s->regions[r], n_entries);
     if (r == ST_REGION_FIXED) keep(s);
 }
 

@@ -134,9 +134,9 @@ void st_slices_expect(struct st_slices *slices, size_t piece);
 // go; they are at most half of the region. False: there is no room for more.
 bool st_slices_foresee(struct st_slices *slices, size_t piece);
 void st_slices_let_go(struct st_slices *slices);
-// Does without the last entries of a region from now on. pre: none is held but those that were
-// taken ahead.
-void st_slices_shrink(struct st_slices *slices, uint32_t region, uint32_t n_entries);
+// A region has so many entries from now on (st_cache_resize()). pre: none is held but those that
+// were taken ahead.
+void st_slices_resize(struct st_slices *slices, uint32_t region, uint32_t n_entries);
 // After a failure: gives back all that is held.
 void st_slices_reset(struct st_slices *slices);
 

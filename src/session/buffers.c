@@ -5,6 +5,8 @@
 #include "base/size.h"
 #include "session/linear/int8.h"
 
+#include <unistd.h>
+
 void st_buffers_lay_out_worker(struct stint_session *s, struct st_arena *a, struct st_worker *w) {
     const struct st_config *c = &s->model->config;
     size_t hd = st_config_widest_heads(c).dim, tile_rows = ST_KEY_TILE + ST_PAIRS_MAX_M;
@@ -141,4 +143,23 @@ void st_buffers_lay_out(struct stint_session *s, struct st_arena *a, struct st_c
     lay_out_layer_inputs(s, n, a, b);
     lay_out_ffn(s, n, a, b);
     lay_out_inputs(s, n, a, b);
+}
+
+static bool may_lend(const struct stint_session *s) {
+    const struct stint_model *m = s->model;
+    return m->checkpoint.lazy && !m->int8.layers && m->config.n_streams == 0 &&
+           s->chunk_len > STINT_MAX_STEP_ROWS;
+}
+
+size_t st_buffers_lent(struct stint_session *s) {
+    size_t chunk_len = s->chunk_len, page = (size_t)sysconf(_SC_PAGESIZE);
+    struct st_chunk_buffers buffers = {0};
+    struct st_arena chunk = st_arena_measure(), step = st_arena_measure();
+    if (!may_lend(s)) return 0;
+    st_buffers_lay_out(s, &chunk, &buffers);
+    s->chunk_len = STINT_MAX_STEP_ROWS;
+    st_buffers_lay_out(s, &step, &buffers);
+    s->chunk_len = chunk_len;
+    size_t of_steps = step.used + 2 * page * step.n_taken; // it begins and ends within pages
+    return chunk.used - st_min(chunk.used, of_steps);
 }

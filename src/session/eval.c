@@ -111,7 +111,7 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
     }
     for (size_t done = 0, n; done < e->n; done += n) {
         run.phase = phase_of(s, e);
-        if (s->source->begin) s->source->begin(s, run.phase, run.bits);
+        if (s->source->begin) s->source->begin(s, run.phase, run.bits, e->n - done);
         bool head = false;
         ST_TRY(run_ids(s, e, done, &run, &n, &head));
         if (run.phase == ST_PHASE_PREFILL && held->prompted == held->length) held->prompted += n;
@@ -213,7 +213,7 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
         for (size_t k = 0; k < i; k++) places[i].position += sequences[k] == sequences[i];
         st_session_reach(s, sequences[i], places[i].position + 1);
     }
-    if (s->source->begin) s->source->begin(s, run.phase, run.bits);
+    if (s->source->begin) s->source->begin(s, run.phase, run.bits, n);
     tell_state(s, st_state_begin, precision, places, n);
     bool head = false;
     stint_status status = STINT_OK;

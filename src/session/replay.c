@@ -35,7 +35,7 @@ static stint_status forward(struct stint_session *s, const struct st_state_batch
                                        b->way & ST_WAY_PRECISION, &batch);
     for (size_t i = 0; i < b->n && step; i++)
         places[i] = (struct st_place){b->sequence, b->position + i};
-    if (s->source->begin) s->source->begin(s, run.phase, run.bits);
+    if (s->source->begin) s->source->begin(s, run.phase, run.bits, b->n);
     st_state_begin(s, b);
     stint_status status = st_pass_forward(&run, held->history + b->position);
     if (status == STINT_OK) st_state_end(s, b);

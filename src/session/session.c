@@ -66,11 +66,14 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
     st_two_term_lay_out(s, a);
     s->ops = ST_TAKE(a, const struct st_op *, st_op_table_size(s->model));
     s->buffers = ST_TAKE(a, struct st_chunk_buffers, s->n_buffers);
+    size_t before = a->used;
     for (size_t i = 0; i < s->n_buffers; i++) {
         struct st_chunk_buffers buffers = {0};
         st_buffers_lay_out(s, a, &buffers);
         if (s->buffers) s->buffers[i] = buffers;
     }
+    s->chunk_memory = a->base ? a->base + before : NULL;
+    s->chunk_bytes = a->used - before;
     lay_out_crew(s, a, &s->group);
     for (uint32_t i = 0; i < s->split.n_groups && s->split.on; i++)
         lay_out_crew(s, a, &s->split.groups[i]);
@@ -84,12 +87,12 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
     st_ahead_lay_out(s, a);
 }
 
-// Bytes of the cache, and of all else.
-static stint_status measure(struct stint_session *s, size_t *kv_bytes, size_t *scratch_bytes) {
+static stint_status measure(struct stint_session *s, struct st_session_bytes *bytes) {
     struct st_arena arena = st_arena_measure();
-    ST_TRY(st_kv_measure(s, kv_bytes));
+    ST_TRY(st_kv_measure(s, &bytes->kv));
+    bytes->prompt = st_buffers_lent(s);
     lay_out(s, &arena);
-    *scratch_bytes = arena.used;
+    bytes->scratch = arena.used - st_min(arena.used, bytes->prompt);
     return st_arena_check(&arena, "a session");
 }
 
@@ -194,17 +197,23 @@ static stint_status check_budget(const stint_model *model, const stint_session_o
         (unsigned long long)(session_bytes >> 20), (unsigned long long)(budget >> 20));
 }
 
-stint_status stint_session_measure(const stint_model *model, const stint_session_options *options,
-                                   uint64_t *kv_bytes, uint64_t *scratch_bytes) {
+stint_status st_session_measure(const struct stint_model *model,
+                                const stint_session_options *options,
+                                struct st_session_bytes *bytes) {
     struct stint_session s = {0};
-    if (!model || !kv_bytes || !scratch_bytes)
-        return st_fail(STINT_E_ARG, "model and results may not be NULL");
     stint_session_options o = whole_options(options);
     ST_TRY(apply_options(model, &o, &s));
-    size_t kv, scratch;
-    ST_TRY(measure(&s, &kv, &scratch));
-    *kv_bytes = kv;
-    *scratch_bytes = scratch;
+    return measure(&s, bytes);
+}
+
+stint_status stint_session_measure(const stint_model *model, const stint_session_options *options,
+                                   uint64_t *kv_bytes, uint64_t *scratch_bytes) {
+    struct st_session_bytes bytes;
+    if (!model || !kv_bytes || !scratch_bytes)
+        return st_fail(STINT_E_ARG, "model and results may not be NULL");
+    ST_TRY(st_session_measure(model, options, &bytes));
+    *kv_bytes = bytes.kv;
+    *scratch_bytes = bytes.scratch + bytes.prompt;
     return STINT_OK;
 }
 
@@ -227,7 +236,7 @@ static stint_status open_schedule(const stint_session_options *options, struct s
 
 // Of a model whose weights are read on demand.
 static stint_status open_bounded(const stint_model *model, const stint_session_options *options,
-                                 size_t kv_bytes, size_t scratch_bytes, struct stint_session *s) {
+                                 const struct st_session_bytes *bytes, struct stint_session *s) {
     if (options->memory == 0)
         return st_fail(STINT_E_ARG, "this model was opened with `lazy`: its sessions must have a "
                                     "memory bound");
@@ -237,8 +246,7 @@ static stint_status open_bounded(const stint_model *model, const stint_session_o
                        "--cpu-threads, which are for models with neurons there, and name one "
                        "device at most");
     struct st_bounded_options o = {.bound = options->memory,
-                                   .kv = kv_bytes,
-                                   .scratch = scratch_bytes,
+                                   .bytes = *bytes,
                                    .n_threads = s->group.n_threads,
                                    .leave_out = options->leave_out,
                                    .needs = st_schedule_needs(model, &s->precision, s->learned)};
@@ -276,16 +284,17 @@ static stint_status open_in(const stint_model *model, const stint_session_option
                             struct stint_session *s) {
     ST_TRY(apply_options(model, options, s));
     ST_TRY(open_schedule(options, s));
-    size_t kv_bytes, scratch_bytes;
-    ST_TRY(measure(s, &kv_bytes, &scratch_bytes));
+    struct st_session_bytes bytes;
+    ST_TRY(measure(s, &bytes));
     if (model->checkpoint.lazy)
-        ST_TRY(open_bounded(model, options, kv_bytes, scratch_bytes, s));
+        ST_TRY(open_bounded(model, options, &bytes, s));
     else
-        ST_TRY(check_budget(model, options, kv_bytes + scratch_bytes));
-    ST_TRY(st_kv_open(s, kv_bytes));
-    ST_TRY(st_arena_open(&s->arena, scratch_bytes));
+        ST_TRY(check_budget(model, options, bytes.kv + bytes.scratch));
+    ST_TRY(st_kv_open(s, bytes.kv));
+    ST_TRY(st_arena_open(&s->arena, bytes.scratch + bytes.prompt));
     lay_out(s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));
+    if (bytes.prompt) st_arena_page_by_page(s->chunk_memory, s->chunk_bytes);
     ST_TRY(st_pool_open(s->group.n_threads, &s->group.pool));
     for (size_t i = 0; i < s->n_buffers; i++)
         ST_TRY(st_shadow_open(&s->buffers[i].shadow, model, s->kernels.elementwise,

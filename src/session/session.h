@@ -175,6 +175,8 @@ struct stint_session {
     struct st_kv_cache kv;
     struct st_chunk_buffers *buffers; // [n_buffers] of the chunks that are under way together
     size_t n_buffers;
+    unsigned char *chunk_memory; // [chunk_bytes] of all buffers
+    size_t chunk_bytes;
     struct st_worker_group group;
     float *logits; // [st_session_logits_rows(), vocab]
     float *draws;  // [2, vocab] scratch of src/generate
@@ -321,9 +323,24 @@ void st_session_record(const struct st_run *run, uint8_t kind, uint64_t begin);
 
 void st_buffers_lay_out(struct stint_session *s, struct st_arena *arena,
                         struct st_chunk_buffers *buffers);
+// Bytes of them that batches of up to STINT_MAX_STEP_ROWS do not touch, which others may have
+// meanwhile: under a memory bound, where no device but the host sees them, and a batch's rows are
+// the first of each buffer. Otherwise 0.
+size_t st_buffers_lent(struct stint_session *s);
 // worker: NULL to measure.
 void st_buffers_lay_out_worker(struct stint_session *s, struct st_arena *arena,
                                struct st_worker *worker);
+
+// ---- session.c
+
+// Bytes that a session takes: its KV cache, the buffers that only prompts use
+// (st_buffers_lent()), and all else of its own.
+struct st_session_bytes {
+    size_t kv, prompt, scratch;
+};
+stint_status st_session_measure(const struct stint_model *model,
+                                const stint_session_options *options,
+                                struct st_session_bytes *bytes);
 
 // ---- tune.c
 

@@ -228,7 +228,7 @@ static void what_failed_is_not_kept(void **state) {
 }
 
 // Some entries hold something, some nothing yet, some are on their way.
-static void what_shrank_holds_less(void **state) {
+static void what_shrank_holds_less_until_it_grows(void **state) {
     (void)state;
     for (uint32_t n_used = 0; n_used <= ENTRIES; n_used++) {
         struct world w = open_world();
@@ -237,7 +237,7 @@ static void what_shrank_holds_less(void **state) {
             int32_t entry = take(&w, id);
             st_cache_give(&w.cache, entry, id % 2 ? ST_EVICT_FIRST : ST_EVICT_LAST);
         }
-        st_cache_shrink(&w.cache, n);
+        st_cache_resize(&w.cache, n);
         for (uint32_t id = 0; id < IDS; id++) {
             if (!st_cache_has(&w.cache, id)) continue;
             bool fresh;
@@ -255,8 +255,11 @@ static void what_shrank_holds_less(void **state) {
         for (uint32_t id = 0; id < n; id++)
             assert_int_equal(st_cache_wait(&w.cache, take(&w, id), &(bool){false}), STINT_OK);
         st_cache_give_all(&w.cache);
-        st_cache_shrink(&w.cache, n);
+        st_cache_resize(&w.cache, n);
         for (uint32_t id = 0; id < IDS; id++) assert_int_equal(st_cache_has(&w.cache, id), id < n);
+        st_cache_resize(&w.cache, ENTRIES);
+        for (uint32_t id = 0; id < ENTRIES; id++) assert_int_not_equal(take(&w, id), ST_CACHE_NONE);
+        assert_int_equal(take(&w, ENTRIES), ST_CACHE_NONE);
         close_world(&w);
     }
 }
@@ -270,7 +273,7 @@ int main(void) {
         cmocka_unit_test(a_scan_keeps_what_fits),
         cmocka_unit_test(what_is_held_stays),
         cmocka_unit_test(what_failed_is_not_kept),
-        cmocka_unit_test(what_shrank_holds_less),
+        cmocka_unit_test(what_shrank_holds_less_until_it_grows),
     };
     int failed = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

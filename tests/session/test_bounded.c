@@ -67,6 +67,31 @@ static void short_texts_have_more_slices(void **state) {
     stint_session_close(s);
 }
 
+static void eval(stint_session *s, size_t n) {
+    int32_t ids[STINT_MAX_STEP_ROWS + 1];
+    for (size_t i = 0; i < n; i++) ids[i] = (int32_t)ts_random_below(ts_bounded_vocab());
+    assert_int_equal(stint_session_eval(s, 0, ids, n, false, NULL), STINT_OK);
+}
+
+// What only prompts need is the slices' before, between and after them.
+static void steps_have_the_buffers_of_prompts(void **state) {
+    (void)state;
+    stint_session *s = open_long();
+    const struct st_cache *fixed = &s->bounded->slices.regions[ST_REGION_FIXED];
+    eval(s, STINT_MAX_STEP_ROWS + 1); // takes what texts take below
+    for (int i = 0; i < 3; i++) {
+        uint32_t fewer = fixed->n_entries;
+        assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+        eval(s, STINT_MAX_STEP_ROWS);
+        assert_true(fixed->n_entries > fewer);
+        assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+        eval(s, STINT_MAX_STEP_ROWS + 1);
+        assert_int_equal(fixed->n_entries, fewer);
+    }
+    (void)read_by_a_step(s, 0);
+    stint_session_close(s);
+}
+
 // As which the Python package ends a cancellation.
 static void no_tokens_are_no_step(void **state) {
     (void)state;
@@ -88,6 +113,7 @@ int main(void) {
         cmocka_unit_test(ts_bounded_a_bound_must_be_given),
         cmocka_unit_test(ts_bounded_each_sequence_gets_what_it_gets_alone),
         cmocka_unit_test(short_texts_have_more_slices),
+        cmocka_unit_test(steps_have_the_buffers_of_prompts),
         cmocka_unit_test(no_tokens_are_no_step),
     };
     int failed = ts_bounded_run(&dense, true, NULL, 0);

@@ -89,7 +89,7 @@ static void open_session(const char *name) {
         fail_msg("%s: %s", name, stint_error_text());
     struct st_slices *slices = &subject.session->bounded->slices;
     for (uint32_t r = 0; r < ST_N_REGIONS; r++)
-        st_slices_shrink(slices, r, st_min(ST_SLICES_FEWEST, slices->regions[r].n_entries));
+        st_slices_resize(slices, r, st_min(ST_SLICES_FEWEST, slices->regions[r].n_entries));
     subject.wanted = malloc(logits_bytes());
     subject.got = malloc(logits_bytes());
     if (eval() != STINT_OK) fail_msg("%s: %s", name, stint_error_text());

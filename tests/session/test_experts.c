@@ -57,7 +57,7 @@ static struct st_slices *halve(stint_session *s) {
     struct st_slices *slices = &s->bounded->slices;
     uint32_t n = slices->regions[ST_REGION_STREAM].n_ids;
     assert_true(n > 0);
-    st_slices_shrink(slices, ST_REGION_STREAM, n / 2);
+    st_slices_resize(slices, ST_REGION_STREAM, n / 2);
     return slices;
 }
 

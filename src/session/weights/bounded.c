@@ -10,16 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-// While texts are short, slices may have the memory of the KV cache. Neurons have no use for more
-// of it: their regions do not shrink.
-static void lend(struct st_bounded *r) {
-    uint64_t left = r->sparse ? 0 : r->budget.kv;
+// Neurons have no use for more memory: their regions do not shrink.
+void st_bounded_lent(const struct st_bounded *r, uint64_t bytes, uint32_t lent[ST_N_REGIONS]) {
+    uint64_t left = r->sparse ? 0 : bytes;
     for (int i = 0; i < ST_N_REGIONS; i++) {
-        size_t bytes = r->plan.entry_bytes[i];
-        if (bytes == 0) continue;
-        r->lent[i] = (uint32_t)st_min(
-            left / bytes, r->plan.n_ids[i] - st_min(r->plan.n_ids[i], r->plan.n_entries[i]));
-        left -= (uint64_t)r->lent[i] * bytes;
+        size_t entry = r->plan.entry_bytes[i];
+        uint64_t outside = r->plan.n_ids[i] - st_min(r->plan.n_ids[i], r->plan.n_entries[i]);
+        lent[i] = entry ? (uint32_t)st_min(left / entry, outside) : 0;
+        left -= (uint64_t)lent[i] * entry;
     }
 }
 
@@ -33,7 +31,10 @@ static void set_up(const struct stint_model *model, const struct st_bounded_opti
                                   .elementwise = st_elementwise_select(flags),
                                   .layout = model->neurons.layout,
                                   .n_threads = o->n_threads};
-    r->budget = (struct st_budget){.bound = o->bound, .kv = o->kv, .scratch = o->scratch};
+    r->budget = (struct st_budget){.bound = o->bound,
+                                   .kv = o->bytes.kv,
+                                   .prompt = o->bytes.prompt,
+                                   .scratch = o->bytes.scratch};
 }
 
 stint_status st_bounded_plan(const struct stint_model *model, const struct st_bounded_options *o,
@@ -63,7 +64,7 @@ static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
     ST_TRY(st_loader_open(&options, &r->loader));
     ST_TRY(st_token_rows_open(m, r));
     ST_TRY(st_pinned_open(m, &r->pins, r->loader, &r->pinned));
-    lend(r);
+    st_bounded_lent(r, r->budget.kv + r->budget.prompt, r->lent);
     struct st_slices_plan with_loan = r->plan;
     for (int i = 0; i < ST_N_REGIONS; i++) with_loan.n_entries[i] += r->lent[i];
     ST_TRY(st_slices_open(&r->source, &with_loan, r->loader, &r->slices));
@@ -101,24 +102,39 @@ void st_bounded_close(struct st_bounded *r) {
 
 // ---- The source
 
+// Slices have what texts do not take of the KV cache, and prompts of their buffers.
+static void lend(struct st_bounded *r) {
+    const struct st_budget *b = &r->budget;
+    uint64_t left = b->kv - st_min(b->kv, r->kv_touched);
+    uint32_t lent[ST_N_REGIONS];
+    st_bounded_lent(r, left + (r->prompt_touched ? 0 : b->prompt), lent);
+    for (uint32_t i = 0; i < ST_N_REGIONS; i++)
+        if (r->lent[i]) st_slices_resize(&r->slices, i, r->plan.n_entries[i] + lent[i]);
+}
+
 // What a sequence takes of the KV cache for the first time, slices give back.
 static void reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
     struct st_bounded *r = s->bounded;
-    uint64_t touched = 0;
     if (n_tokens <= r->most_tokens[sequence]) return;
     r->most_tokens[sequence] = (uint32_t)n_tokens;
+    r->kv_touched = 0;
     for (uint32_t i = 0; i < s->n_sequences; i++)
-        touched += st_kv_touched(&s->kv, r->most_tokens[i]);
-    uint64_t left = r->budget.kv - st_min(r->budget.kv, touched);
-    for (uint32_t i = 0; i < ST_N_REGIONS; i++) {
-        if (r->lent[i] == 0) continue;
-        uint32_t n = (uint32_t)st_min(r->lent[i], left / r->plan.entry_bytes[i]);
-        left -= (uint64_t)n * r->plan.entry_bytes[i];
-        st_slices_shrink(&r->slices, i, r->plan.n_entries[i] + n);
-    }
+        r->kv_touched += st_kv_touched(&s->kv, r->most_tokens[i]);
+    lend(r);
 }
 
-static void begin(struct stint_session *s, enum st_phase phase, unsigned bits) {
+// A prompt gets its buffers before it begins; the first step after it gives them back.
+static void give_buffers(struct stint_session *s, size_t n) {
+    struct st_bounded *r = s->bounded;
+    bool prompt = n > STINT_MAX_STEP_ROWS;
+    if (!r->budget.prompt || prompt == r->prompt_touched) return;
+    if (!prompt) st_arena_forget(s->chunk_memory, s->chunk_bytes);
+    r->prompt_touched = prompt;
+    lend(r);
+}
+
+static void begin(struct stint_session *s, enum st_phase phase, unsigned bits, size_t n) {
+    give_buffers(s, n);
     unsigned plain = phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP;
     s->bounded->steps.now = phase == ST_PHASE_DECODE;
     s->bounded->steps.begun = st_now_ns();

@@ -14,6 +14,7 @@
 #include "session/weights/pinned.h"
 #include "session/weights/trial.h"
 #include "session/precision/schedule.h"
+#include "session/session.h"
 
 struct st_run;
 
@@ -22,6 +23,7 @@ struct st_budget {
     uint64_t bound;
     uint64_t process; // the program itself, threads, the open model
     uint64_t kv, scratch;
+    uint64_t prompt;  // of the session's buffers, what steps do not use
     uint64_t nested;  // pinned weights
     uint64_t columns; // of shadow execution, that stay
     uint64_t tables;  // of the caches; scales, sums and norms in the file
@@ -50,9 +52,11 @@ struct st_bounded {
     struct st_file_pieces pieces;
     struct st_arena table;
     struct st_slices_plan plan;
-    // Entries on loan from the KV cache until texts grow.
+    // Entries on loan from the KV cache until texts grow, and from prompts between them.
     uint32_t lent[ST_N_REGIONS];
     uint32_t most_tokens[STINT_MAX_SEQUENCES]; // that each sequence has held
+    uint64_t kv_touched;                       // bytes that they took
+    bool prompt_touched;                       // prompts have their buffers back
     struct st_loader *loader;
     struct st_slices slices;
     struct st_needs needs;
@@ -80,7 +84,8 @@ struct st_bounded {
 };
 
 struct st_bounded_options {
-    uint64_t bound, kv, scratch; // bytes; of the session's own
+    uint64_t bound; // bytes
+    struct st_session_bytes bytes;
     size_t n_threads;
     uint32_t leave_out; // STINT_LEAVE_*
     struct st_needs needs;
@@ -91,6 +96,8 @@ struct st_bounded_options {
 stint_status st_bounded_plan(const struct stint_model *model,
                              const struct st_bounded_options *options, struct st_bounded *planned);
 void st_bounded_plan_close(struct st_bounded *planned);
+// Entries of each region that such bytes lend, beside those planned.
+void st_bounded_lent(const struct st_bounded *planned, uint64_t bytes, uint32_t lent[ST_N_REGIONS]);
 // Plans and opens what a session needs. The text of STINT_E_LIMIT names the smallest bound that
 // works.
 stint_status st_bounded_open(const struct stint_model *model,

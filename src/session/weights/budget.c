@@ -33,16 +33,16 @@ static stint_status too_small(const struct st_bounded *r, uint64_t needed) {
     const struct st_budget *b = &r->budget;
     const uint64_t mib = 1 << 20;
     uint64_t enough = (needed + mib / 2 + mib - 1) / mib;
-    return st_fail(STINT_E_LIMIT,
-                   "memory: at least %llu MiB are needed (%llu for weights on their way, %llu for "
-                   "nested ones, %llu for tables and the program, %llu for the KV cache, %llu for "
-                   "scratch), %llu are allowed; raise the bound, or lower the context, the chunk "
-                   "or the schedule's precision",
-                   (unsigned long long)enough, (unsigned long long)(region_bytes(r) >> 20),
-                   (unsigned long long)(b->nested >> 20),
-                   (unsigned long long)((b->process + b->tables) >> 20),
-                   (unsigned long long)(b->kv >> 20), (unsigned long long)(b->scratch >> 20),
-                   (unsigned long long)(b->bound >> 20));
+    return st_fail(
+        STINT_E_LIMIT,
+        "memory: at least %llu MiB are needed (%llu for weights on their way, %llu for "
+        "nested ones, %llu for tables and the program, %llu for the KV cache, %llu for "
+        "scratch), %llu are allowed; raise the bound, or lower the context, the chunk "
+        "or the schedule's precision",
+        (unsigned long long)enough, (unsigned long long)(region_bytes(r) >> 20),
+        (unsigned long long)(b->nested >> 20), (unsigned long long)((b->process + b->tables) >> 20),
+        (unsigned long long)(b->kv >> 20), (unsigned long long)((b->scratch + b->prompt) >> 20),
+        (unsigned long long)(b->bound >> 20));
 }
 
 void st_bounded_lay_out(const struct stint_model *m, struct st_bounded *r, struct st_arena *a) {
@@ -123,7 +123,7 @@ static stint_status cut(const struct stint_model *m, const struct st_slices_plan
 static uint64_t begin(struct st_bounded *r) {
     for (int i = 0; i < ST_N_REGIONS; i++)
         r->plan.n_entries[i] = (uint32_t)st_min(ST_SLICES_FEWEST, r->plan.n_ids[i]);
-    return st_budget_fixed(&r->budget) + r->budget.kv + region_bytes(r);
+    return st_budget_fixed(&r->budget) + r->budget.kv + r->budget.prompt + region_bytes(r);
 }
 
 // Pins all nested weights if they fit, else as many as do beside the slices that the others pass

@@ -35,7 +35,7 @@ static void describe(const struct st_bounded *r, stint_memory_info *out) {
     st_loader_count(r->loader, &counts);
     out->budget_bytes = b->bound;
     out->peak_bytes = r->peak_bytes;
-    out->fixed_bytes = st_budget_fixed(b) + b->regions[ST_REGION_FIXED];
+    out->fixed_bytes = st_budget_fixed(b) + b->prompt + b->regions[ST_REGION_FIXED];
     out->hot_bytes = b->regions[ST_REGION_STREAM] + b->hot;
     out->cold_bytes = b->cold;
     out->kv_bytes = b->kv;

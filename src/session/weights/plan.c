@@ -65,7 +65,10 @@ static void forecast_slices(struct forecast *f) {
     unsigned bits = step_bits(f), pass = bits ? st_pass_nested(bits) : ST_PASS_STEP;
     f->fixed = st_slices_of_pass(&f->bounded.source, p, ST_REGION_FIXED, pass, f->slices);
     f->experts = st_slices_of_pass(&f->bounded.source, p, ST_REGION_STREAM, pass, NULL);
-    size_t slices = (size_t)f->fixed.slices, entries = p->n_entries[ST_REGION_FIXED];
+    uint32_t lent[ST_N_REGIONS]; // by prompts; that of texts is taken for theirs
+    st_bounded_lent(&f->bounded, f->bounded.budget.prompt, lent);
+    size_t slices = (size_t)f->fixed.slices;
+    size_t entries = p->n_entries[ST_REGION_FIXED] + lent[ST_REGION_FIXED];
     size_t stay = entries < slices ? st_slices_staying(entries) : slices;
     double n = f->fixed.slices, all = n;
     f->out.slices = (uint32_t)n;
@@ -78,7 +81,7 @@ static void forecast_slices(struct forecast *f) {
     f->missed_bytes = f->slice_misses * bytes / fmax(others, 1.0);
     if (c->n_experts) {
         double used = (double)c->n_experts_used / c->n_experts, ids = f->experts.slices;
-        double there = fmin(ids, p->n_entries[ST_REGION_STREAM]);
+        double there = fmin(ids, p->n_entries[ST_REGION_STREAM] + lent[ST_REGION_STREAM]);
         f->out.expert_slices = (uint32_t)ids;
         f->out.resident_expert_slices = (uint32_t)there;
         f->expert_misses = used * (ids - there);
@@ -382,11 +385,11 @@ static void forecast_time(struct forecast *f) {
 static void forecast_budget(struct forecast *f) {
     const struct st_budget *b = &f->bounded.budget;
     f->out.budget_bytes = b->bound;
-    f->out.fixed_bytes = st_budget_fixed(b) + b->regions[ST_REGION_FIXED];
+    f->out.fixed_bytes = st_budget_fixed(b) + b->prompt + b->regions[ST_REGION_FIXED];
     f->out.hot_bytes = b->regions[ST_REGION_STREAM] + b->hot;
     f->out.cold_bytes = b->cold;
     f->out.kv_bytes = b->kv;
-    f->out.scratch_bytes = b->scratch;
+    f->out.scratch_bytes = b->scratch + b->prompt;
 }
 
 static stint_status forecast_all(struct forecast *f) {
@@ -434,14 +437,13 @@ stint_status stint_session_plan(const stint_model *model, const stint_session_op
                                 stint_memory_layer *layers) {
     stint_session_options o = {.size = sizeof o};
     struct forecast f = {.model = model};
-    uint64_t kv, scratch;
+    struct st_session_bytes bytes;
     if (options) memcpy(&o, options, st_min(options->size, sizeof o));
     o.size = sizeof o;
     ST_TRY(check(model, &o, plan));
-    ST_TRY(stint_session_measure(model, &o, &kv, &scratch));
+    ST_TRY(st_session_measure(model, &o, &bytes));
     struct st_bounded_options bound = {.bound = o.memory,
-                                       .kv = kv,
-                                       .scratch = scratch,
+                                       .bytes = bytes,
                                        .n_threads = o.n_threads ? o.n_threads : st_cpu_cores(),
                                        .leave_out = o.leave_out};
     struct st_precision_schedule schedule;

@@ -48,8 +48,9 @@ struct st_weight_source {
     stint_status (*look_ahead)(const struct st_run *run);
     // Tells that a sequence is about to hold n_tokens.
     void (*reach)(struct stint_session *s, uint32_t sequence, size_t n_tokens);
-    // Tells whether the next batches are prompts or steps, and their precision (0: not nested).
-    void (*begin)(struct stint_session *s, enum st_phase phase, unsigned bits);
+    // Tells whether the next batch is of a prompt or a step, its precision (0: not nested), and
+    // its tokens, at most.
+    void (*begin)(struct stint_session *s, enum st_phase phase, unsigned bits, size_t n);
     void (*end)(struct stint_session *s, stint_status status); // after each batch
 };
 
