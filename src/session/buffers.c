@@ -145,14 +145,17 @@ void st_buffers_lay_out(struct stint_session *s, struct st_arena *a, struct st_c
     lay_out_inputs(s, n, a, b);
 }
 
+enum { MOST_PARTS = 4 }; // of what is taken as one: numbers, scales, sums
+
 static bool may_lend(const struct stint_session *s) {
     const struct stint_model *m = s->model;
-    return m->checkpoint.lazy && !m->int8.layers && m->config.n_streams == 0 &&
+    return m->checkpoint.lazy && !m->neurons.layers && m->config.n_streams == 0 &&
            s->chunk_len > STINT_MAX_STEP_ROWS;
 }
 
 size_t st_buffers_lent(struct stint_session *s) {
-    size_t chunk_len = s->chunk_len, page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t chunk_len = s->chunk_len, quantized = s->quantized_bytes,
+           page = (size_t)sysconf(_SC_PAGESIZE);
     struct st_chunk_buffers buffers = {0};
     struct st_arena chunk = st_arena_measure(), step = st_arena_measure();
     if (!may_lend(s)) return 0;
@@ -160,6 +163,7 @@ size_t st_buffers_lent(struct stint_session *s) {
     s->chunk_len = STINT_MAX_STEP_ROWS;
     st_buffers_lay_out(s, &step, &buffers);
     s->chunk_len = chunk_len;
-    size_t of_steps = step.used + 2 * page * step.n_taken; // it begins and ends within pages
+    s->quantized_bytes = quantized;
+    size_t of_steps = step.used + 2 * page * MOST_PARTS * step.n_taken; // it ends within pages
     return chunk.used - st_min(chunk.used, of_steps);
 }

@@ -90,7 +90,7 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
 static stint_status measure(struct stint_session *s, struct st_session_bytes *bytes) {
     struct st_arena arena = st_arena_measure();
     ST_TRY(st_kv_measure(s, &bytes->kv));
-    bytes->prompt = st_buffers_lent(s);
+    bytes->prompt = s->own_buffers ? 0 : st_buffers_lent(s);
     lay_out(s, &arena);
     bytes->scratch = arena.used - st_min(arena.used, bytes->prompt);
     return st_arena_check(&arena, "a session");
@@ -171,6 +171,7 @@ static stint_status apply_options(const struct stint_model *model,
     }
     s->drafting.bits = s->drafting.n ? o.draft_bits : 0;
     s->tune_chunk = tune && model->int8.layers;
+    s->own_buffers = o.device != NULL; // a device may hold on to their pages
     s->kernels = select_kernels();
     s->kernels.pairs = select_pairs(s);
     s->group.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
@@ -314,6 +315,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     name_devices(s);
     if (s->bounded && model->int8.layers) ST_TRY(attach(options, s));
     if (s->tune_chunk) ST_TRY(st_session_tune(s));
+    if (s->tune_chunk && bytes.prompt) st_arena_forget(s->chunk_memory, s->chunk_bytes);
     return s->split.on ? st_split_open(s, &npu) : STINT_OK;
 }
 

@@ -177,6 +177,7 @@ struct stint_session {
     size_t n_buffers;
     unsigned char *chunk_memory; // [chunk_bytes] of all buffers
     size_t chunk_bytes;
+    bool own_buffers; // they are not lent
     struct st_worker_group group;
     float *logits; // [st_session_logits_rows(), vocab]
     float *draws;  // [2, vocab] scratch of src/generate
@@ -323,9 +324,9 @@ void st_session_record(const struct st_run *run, uint8_t kind, uint64_t begin);
 
 void st_buffers_lay_out(struct stint_session *s, struct st_arena *arena,
                         struct st_chunk_buffers *buffers);
-// Bytes of them that batches of up to STINT_MAX_STEP_ROWS do not touch, which others may have
-// meanwhile: under a memory bound, where no device but the host sees them, and a batch's rows are
-// the first of each buffer. Otherwise 0.
+// Bytes of them that batches of up to STINT_MAX_STEP_ROWS do not touch, since a batch's rows are
+// the first of each part of a buffer: others may have them meanwhile under a memory bound. 0 where
+// that is not so.
 size_t st_buffers_lent(struct stint_session *s);
 // worker: NULL to measure.
 void st_buffers_lay_out_worker(struct stint_session *s, struct st_arena *arena,

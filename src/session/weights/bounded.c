@@ -10,12 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Whether passes over nested weights use the fixed region alone.
+static bool nested_is_apart(const struct st_bounded *r) {
+    return r->pins.precisions && !r->sparse && r->source.model->config.n_experts == 0;
+}
+
 // Neurons have no use for more memory: their regions do not shrink.
-void st_bounded_lent(const struct st_bounded *r, uint64_t bytes, uint32_t lent[ST_N_REGIONS]) {
+void st_bounded_lent(const struct st_bounded *r, uint64_t bytes, bool nested,
+                     uint32_t lent[ST_N_REGIONS]) {
+    const struct st_slices_plan *plan = &r->plan;
     uint64_t left = r->sparse ? 0 : bytes;
+    if (nested && nested_is_apart(r))
+        left += (uint64_t)plan->n_entries[ST_REGION_STREAM] * plan->entry_bytes[ST_REGION_STREAM];
     for (int i = 0; i < ST_N_REGIONS; i++) {
-        size_t entry = r->plan.entry_bytes[i];
-        uint64_t outside = r->plan.n_ids[i] - st_min(r->plan.n_ids[i], r->plan.n_entries[i]);
+        size_t entry = plan->entry_bytes[i];
+        uint64_t outside = plan->n_ids[i] - st_min(plan->n_ids[i], plan->n_entries[i]);
         lent[i] = entry ? (uint32_t)st_min(left / entry, outside) : 0;
         left -= (uint64_t)lent[i] * entry;
     }
@@ -50,6 +59,20 @@ void st_bounded_plan_close(struct st_bounded *planned) {
     st_arena_close(&planned->table);
 }
 
+// Slices have what texts do not take of the KV cache, and prompts of their buffers.
+static void lend(struct st_bounded *r) {
+    const struct st_budget *b = &r->budget;
+    uint64_t left = b->kv - st_min(b->kv, r->kv_touched);
+    bool apart = nested_is_apart(r);
+    uint32_t lent[ST_N_REGIONS];
+    st_bounded_lent(r, left + (r->prompt_touched ? 0 : b->prompt), r->nested_now, lent);
+    for (uint32_t i = 0; i < ST_N_REGIONS; i++) {
+        bool unused = apart && r->nested_now && i == ST_REGION_STREAM;
+        if (r->lent[i] || apart)
+            st_slices_resize(&r->slices, i, unused ? 0 : r->plan.n_entries[i] + lent[i]);
+    }
+}
+
 // ---- Opening
 
 static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
@@ -64,10 +87,11 @@ static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
     ST_TRY(st_loader_open(&options, &r->loader));
     ST_TRY(st_token_rows_open(m, r));
     ST_TRY(st_pinned_open(m, &r->pins, r->loader, &r->pinned));
-    st_bounded_lent(r, r->budget.kv + r->budget.prompt, r->lent);
+    st_bounded_lent(r, r->budget.kv + r->budget.prompt, true, r->lent);
     struct st_slices_plan with_loan = r->plan;
     for (int i = 0; i < ST_N_REGIONS; i++) with_loan.n_entries[i] += r->lent[i];
     ST_TRY(st_slices_open(&r->source, &with_loan, r->loader, &r->slices));
+    lend(r);
     const struct st_neurons_plan neurons = r->neurons.plan;
     return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
 }
@@ -102,16 +126,6 @@ void st_bounded_close(struct st_bounded *r) {
 
 // ---- The source
 
-// Slices have what texts do not take of the KV cache, and prompts of their buffers.
-static void lend(struct st_bounded *r) {
-    const struct st_budget *b = &r->budget;
-    uint64_t left = b->kv - st_min(b->kv, r->kv_touched);
-    uint32_t lent[ST_N_REGIONS];
-    st_bounded_lent(r, left + (r->prompt_touched ? 0 : b->prompt), lent);
-    for (uint32_t i = 0; i < ST_N_REGIONS; i++)
-        if (r->lent[i]) st_slices_resize(&r->slices, i, r->plan.n_entries[i] + lent[i]);
-}
-
 // What a sequence takes of the KV cache for the first time, slices give back.
 static void reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
     struct st_bounded *r = s->bounded;
@@ -124,17 +138,18 @@ static void reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
 }
 
 // A prompt gets its buffers before it begins; the first step after it gives them back.
-static void give_buffers(struct stint_session *s, size_t n) {
+static void borrow(struct stint_session *s, bool nested, size_t n) {
     struct st_bounded *r = s->bounded;
-    bool prompt = n > STINT_MAX_STEP_ROWS;
-    if (!r->budget.prompt || prompt == r->prompt_touched) return;
-    if (!prompt) st_arena_forget(s->chunk_memory, s->chunk_bytes);
+    bool prompt = r->budget.prompt && n > STINT_MAX_STEP_ROWS;
+    if (prompt == r->prompt_touched && nested == r->nested_now) return;
+    if (r->prompt_touched && !prompt) st_arena_forget(s->chunk_memory, s->chunk_bytes);
     r->prompt_touched = prompt;
+    r->nested_now = nested;
     lend(r);
 }
 
 static void begin(struct stint_session *s, enum st_phase phase, unsigned bits, size_t n) {
-    give_buffers(s, n);
+    borrow(s, bits, n);
     unsigned plain = phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP;
     s->bounded->steps.now = phase == ST_PHASE_DECODE;
     s->bounded->steps.begun = st_now_ns();

@@ -52,11 +52,13 @@ struct st_bounded {
     struct st_file_pieces pieces;
     struct st_arena table;
     struct st_slices_plan plan;
-    // Entries on loan from the KV cache until texts grow, and from prompts between them.
+    // Entries on loan, at most: from the KV cache until texts grow, from prompts between them, and,
+    // in passes over nested weights, from the other region.
     uint32_t lent[ST_N_REGIONS];
     uint32_t most_tokens[STINT_MAX_SEQUENCES]; // that each sequence has held
     uint64_t kv_touched;                       // bytes that they took
     bool prompt_touched;                       // prompts have their buffers back
+    bool nested_now;                           // such a pass
     struct st_loader *loader;
     struct st_slices slices;
     struct st_needs needs;
@@ -96,8 +98,10 @@ struct st_bounded_options {
 stint_status st_bounded_plan(const struct stint_model *model,
                              const struct st_bounded_options *options, struct st_bounded *planned);
 void st_bounded_plan_close(struct st_bounded *planned);
-// Entries of each region that such bytes lend, beside those planned.
-void st_bounded_lent(const struct st_bounded *planned, uint64_t bytes, uint32_t lent[ST_N_REGIONS]);
+// Entries of each region, beside those planned, that such bytes of texts and prompts lend, and, if
+// the pass is over nested weights, a region that it does not use.
+void st_bounded_lent(const struct st_bounded *planned, uint64_t bytes, bool nested,
+                     uint32_t lent[ST_N_REGIONS]);
 // Plans and opens what a session needs. The text of STINT_E_LIMIT names the smallest bound that
 // works.
 stint_status st_bounded_open(const struct stint_model *model,

@@ -66,7 +66,7 @@ static void forecast_slices(struct forecast *f) {
     f->fixed = st_slices_of_pass(&f->bounded.source, p, ST_REGION_FIXED, pass, f->slices);
     f->experts = st_slices_of_pass(&f->bounded.source, p, ST_REGION_STREAM, pass, NULL);
     uint32_t lent[ST_N_REGIONS]; // by prompts; that of texts is taken for theirs
-    st_bounded_lent(&f->bounded, f->bounded.budget.prompt, lent);
+    st_bounded_lent(&f->bounded, f->bounded.budget.prompt, bits, lent);
     size_t slices = (size_t)f->fixed.slices;
     size_t entries = p->n_entries[ST_REGION_FIXED] + lent[ST_REGION_FIXED];
     size_t stay = entries < slices ? st_slices_staying(entries) : slices;
