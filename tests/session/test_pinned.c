@@ -175,12 +175,41 @@ static void steps_read_what_is_not_pinned(void **state) {
     }
 }
 
+static void eval(stint_session *s, size_t n, unsigned precision) {
+    struct st_eval_request e = st_eval_request_of(s, 0, ts_bounded.ids, n);
+    e.precision = precision;
+    assert_int_equal(st_session_eval(s, &e), STINT_OK);
+}
+
+// INT8 prompts and steps of few bits have one another's room in turn.
+static void steps_have_the_room_of_int8_prompts(void **state) {
+    (void)state;
+    stint_session *s = ts_bounded_session(ts_bounded.lazy, ts_bounded_min(1), false);
+    const struct st_cache *regions = s->bounded->slices.regions;
+    eval(s, TS_BOUNDED_PROMPT, 8); // takes what texts take below
+    eval(s, TS_BOUNDED_PROMPT, 8);
+    uint32_t fixed = regions[ST_REGION_FIXED].n_entries, n = regions[ST_REGION_STREAM].n_entries;
+    assert_true(n > 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+        eval(s, 1, 3);
+        assert_int_equal(regions[ST_REGION_STREAM].n_entries, 0);
+        assert_true(regions[ST_REGION_FIXED].n_entries > fixed);
+        eval(s, TS_BOUNDED_PROMPT, 8);
+        assert_int_equal(regions[ST_REGION_STREAM].n_entries, n);
+        assert_int_equal(regions[ST_REGION_FIXED].n_entries, fixed);
+    }
+    ts_bounded_assert_same(s, ts_bounded.wanted, "in turn");
+    stint_session_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nested_weights_are_pinned),
         cmocka_unit_test(damage_of_any_part_is_found),
         cmocka_unit_test(planes_without_hashes_are_not_streamed),
         cmocka_unit_test(steps_read_what_is_not_pinned),
+        cmocka_unit_test(steps_have_the_room_of_int8_prompts),
     };
     int failed = 0;
     // The laws hold of neurons in session.test_predict.
