@@ -10,6 +10,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { LONG_CONTEXT = 2048, N_LONG = LONG_CONTEXT - TS_BOUNDED_STEPS };
@@ -92,6 +94,30 @@ static void steps_have_the_buffers_of_prompts(void **state) {
     stint_session_close(s);
 }
 
+static size_t resident_bytes(const unsigned char *memory, size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = (uintptr_t)memory % page;
+    size_t n = (skip + bytes + page - 1) / page, found = 0;
+    unsigned char *pages = malloc(n);
+    assert_int_equal(mincore((void *)(uintptr_t)(memory - skip), n * page, pages), 0);
+    for (size_t i = 0; i < n; i++) found += pages[i] & 1;
+    free(pages);
+    return found * page;
+}
+
+// Of the buffers, steps of the most rows touch what is not lent.
+static void what_is_lent_is_not_used(void **state) {
+    (void)state;
+    stint_session *s = open_long();
+    size_t own = s->chunk_bytes - s->bounded->budget.prompt;
+    assert_true(s->bounded->budget.prompt > 0);
+    fill(s, 0);
+    assert_true(resident_bytes(s->chunk_memory, s->chunk_bytes) > own);
+    assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+    eval(s, STINT_MAX_STEP_ROWS);
+    assert_true(resident_bytes(s->chunk_memory, s->chunk_bytes) <= own);
+    stint_session_close(s);
+}
+
 // As which the Python package ends a cancellation.
 static void no_tokens_are_no_step(void **state) {
     (void)state;
@@ -114,8 +140,10 @@ int main(void) {
         cmocka_unit_test(ts_bounded_each_sequence_gets_what_it_gets_alone),
         cmocka_unit_test(short_texts_have_more_slices),
         cmocka_unit_test(steps_have_the_buffers_of_prompts),
+        cmocka_unit_test(what_is_lent_is_not_used),
         cmocka_unit_test(no_tokens_are_no_step),
     };
-    int failed = ts_bounded_run(&dense, true, NULL, 0);
+    const struct CMUnitTest of_packages[] = {cmocka_unit_test(what_is_lent_is_not_used)};
+    int failed = ts_bounded_run(&dense, true, of_packages, 1);
     return failed + ts_bounded_run(&folder, false, laws, sizeof laws / sizeof *laws);
 }
