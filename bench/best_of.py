@@ -97,14 +97,14 @@ def main():
                     states = run(session, wanted, options.seed)
                 tables[kind].append(spans(states, ends))
                 totals[kind].append((states[-1][0] - states[0][0]) / 1e9)
-    print(f"\n| steps | answers | ms a step | computed | read a step | staying at {len(lengths)}: "
-          "ms a step | computed |\n" + "|---" * 7 + "|")
+    print("\n| steps | answers | ms a step | of the neurons computed | read a step | staying at "
+          f"{len(lengths)}: ms a step | computed |\n" + "|---" * 7 + "|")
     for i, (begin, end) in enumerate(itertools.pairwise(ends)):
         left = sum(n > end for n in lengths)
         shrinks, stays = ([statistics.median(turn[i][k] for turn in tables[kind])
                            for k in range(3)] for kind in kinds)
-        print(f"| {begin + 2} to {end + 1} | {left} | {shrinks[0]:.1f} | {100 * shrinks[2]:.0f} % | "
-              f"{shrinks[1] / 1000:.0f} KB | {stays[0]:.1f} | {100 * stays[2]:.0f} % |")
+        print(f"| {begin + 2} to {end + 1} | {left} | {shrinks[0]:.1f} | {shrinks[2]:.0%} | "
+              f"{shrinks[1] / 1000:.0f} KB | {stays[0]:.1f} | {stays[2]:.0%} |")
     ratio = statistics.median(b / a for a, b in zip(totals["shrinks"], totals["stays"]))
     print(f"\nIn all {statistics.median(totals['shrinks']):.2f} s, and "
           f"{statistics.median(totals['stays']):.2f} s for the batch that stays: {ratio:.2f} times "
