@@ -43,6 +43,7 @@ struct st_loader {
     struct st_loader_counts counts;
     struct st_error why; // of the last failure
     bool waiting, closing;
+    const struct st_load *waited; // for; NULL: for all
 };
 
 static ssize_t read_file(void *context, int file, void *to, size_t bytes, off_t offset) {
@@ -169,7 +170,9 @@ static void *work(void *context) {
                                   status[i] == STINT_OK ? ST_LOAD_THERE : ST_LOAD_FAILED,
                                   memory_order_release);
         }
-        if (l->waiting) pthread_cond_signal(&l->answered);
+        // Who waits for one load would only go to sleep again after another's.
+        bool answered = l->waited ? st_load_is_done(l->waited) : l->n_pending == 0;
+        if (l->waiting && answered) pthread_cond_signal(&l->answered);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -248,8 +251,9 @@ void st_loader_prefetch(struct st_loader *l, struct st_load *load) {
     *l->last = load;
     l->last = &load->next;
     if (l->n_pending++ == 0) l->busy_since = st_now_ns();
-    if (l->n_idle) pthread_cond_signal(&l->submitted);
+    bool idle = l->n_idle > 0;
     pthread_mutex_unlock(&l->lock);
+    if (idle) pthread_cond_signal(&l->submitted);
 }
 
 stint_status st_loader_wait(struct st_loader *l, struct st_load *load) {
@@ -257,8 +261,10 @@ stint_status st_loader_wait(struct st_loader *l, struct st_load *load) {
         uint64_t begun = st_now_ns();
         pthread_mutex_lock(&l->lock);
         l->waiting = true;
+        l->waited = load;
         while (!st_load_is_done(load)) pthread_cond_wait(&l->answered, &l->lock);
         l->waiting = false;
+        l->waited = NULL;
         l->counts.waited_ns += st_now_ns() - begun;
         pthread_mutex_unlock(&l->lock);
     }
