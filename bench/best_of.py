@@ -30,7 +30,6 @@ PROMPT = [1, 2, 3, 4, 5, 6, 7, 8]
 def state_of(pointer):
     """Nanoseconds, bytes read, and the share of neurons computed, by all steps so far."""
     info = _layout.MemoryInfo()
-    info.size = ctypes.sizeof(info)
     _library.call(_library.lib.stint_session_memory, pointer, ctypes.byref(info))
     return time.perf_counter_ns(), info.bytes_read, info.computed
 

@@ -15,7 +15,7 @@ struct st_arena {
     size_t capacity;     // bytes
     size_t mapped;       // bytes that the system gave: capacity in whole huge pages
     size_t used;         // bytes, also while measuring
-    size_t n_taken;      // things
+    size_t n_taken;      // calls of st_arena_take()
     bool overflow;       // a size did not fit: everything taken afterwards is NULL
 };
 

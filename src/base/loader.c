@@ -43,7 +43,7 @@ struct st_loader {
     struct st_loader_counts counts;
     struct st_error why; // of the last failure
     bool waiting, closing;
-    const struct st_load *waited; // for; NULL: for all
+    const struct st_load *waited; // the load that is waited for; NULL: all of them
 };
 
 static ssize_t read_file(void *context, int file, void *to, size_t bytes, off_t offset) {
@@ -170,7 +170,7 @@ static void *work(void *context) {
                                   status[i] == STINT_OK ? ST_LOAD_THERE : ST_LOAD_FAILED,
                                   memory_order_release);
         }
-        // Who waits for one load would only go to sleep again after another's.
+        // After another load's end the waiting thread would only go back to sleep.
         bool answered = l->waited ? st_load_is_done(l->waited) : l->n_pending == 0;
         if (l->waiting && answered) pthread_cond_signal(&l->answered);
     }

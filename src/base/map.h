@@ -29,7 +29,7 @@ void st_map_scatter(const struct st_map *map);
 // Gives the memory behind whole pages of data[0, bytes), part of a mapped file, back to the system;
 // they are read from the file again when they are next used.
 void st_map_forget(const void *data, size_t bytes);
-// No huge pages there.
+// Whole pages of data[0, bytes) take memory one by one, never as a huge page.
 void st_map_page_by_page(const void *data, size_t bytes);
 
 #endif

@@ -145,12 +145,12 @@ void st_buffers_lay_out(struct stint_session *s, struct st_arena *a, struct st_c
     lay_out_inputs(s, n, a, b);
 }
 
-enum { MOST_PARTS = 4 }; // of what is taken as one: numbers, scales, sums
+enum { MAX_PARTS = 4 }; // of what is taken as one: numbers, scales, sums
 
 static bool may_lend(const struct stint_session *s) {
     const struct stint_model *m = s->model;
-    return m->checkpoint.lazy && !m->neurons.layers && m->config.n_streams == 0 &&
-           s->chunk_len > STINT_MAX_STEP_ROWS;
+    return m->checkpoint.lazy && !s->own_buffers && !m->neurons.layers &&
+           m->config.n_streams == 0 && s->chunk_len > STINT_MAX_STEP_ROWS;
 }
 
 size_t st_buffers_lent(struct stint_session *s) {
@@ -164,6 +164,6 @@ size_t st_buffers_lent(struct stint_session *s) {
     st_buffers_lay_out(s, &step, &buffers);
     s->chunk_len = chunk_len;
     s->quantized_bytes = quantized;
-    size_t of_steps = step.used + 2 * page * MOST_PARTS * step.n_taken; // it ends within pages
+    size_t of_steps = step.used + 2 * page * MAX_PARTS * step.n_taken; // it ends within pages
     return chunk.used - st_min(chunk.used, of_steps);
 }

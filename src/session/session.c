@@ -90,7 +90,7 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
 static stint_status measure(struct stint_session *s, struct st_session_bytes *bytes) {
     struct st_arena arena = st_arena_measure();
     ST_TRY(st_kv_measure(s, &bytes->kv));
-    bytes->prompt = s->own_buffers ? 0 : st_buffers_lent(s);
+    bytes->prompt = st_buffers_lent(s);
     lay_out(s, &arena);
     bytes->scratch = arena.used - st_min(arena.used, bytes->prompt);
     return st_arena_check(&arena, "a session");

@@ -177,7 +177,7 @@ struct stint_session {
     size_t n_buffers;
     unsigned char *chunk_memory; // [chunk_bytes] of all buffers
     size_t chunk_bytes;
-    bool own_buffers; // they are not lent
+    bool own_buffers; // a device may use them at any time, so they are not lent
     struct st_worker_group group;
     float *logits; // [st_session_logits_rows(), vocab]
     float *draws;  // [2, vocab] scratch of src/generate
