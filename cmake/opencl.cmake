@@ -17,7 +17,7 @@ if(STINT_OPENCL AND STINT_OPENCL_HEADERS AND NOT STINT_SANITIZE MATCHES thread)
     ${kernels}/vec_exp.h ${kernels}/activations.h ${opencl}/quantize.cl ${opencl}/product.cl
     ${opencl}/attend.cl ${opencl}/types.cl ${kernels}/vec_norm.h ${opencl}/norm.cl
     ${kernels}/dequantize_layout.h ${kernels}/block_types.h ${kernels}/block_parts.h
-    ${opencl}/stored.cl ${opencl}/steps.cl)
+    ${opencl}/stored.cl ${opencl}/steps.cl ${opencl}/step_attend.cl)
   file(GLOB opencl_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/share/opencl/*.ini)
   stint_embed_texts(${CMAKE_CURRENT_BINARY_DIR}/opencl_files.c device/opencl/opencl.h
     "struct st_opencl_text st_opencl_device_files" NAME_WE ${opencl_files})

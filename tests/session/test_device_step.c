@@ -70,12 +70,13 @@ static int close_models(void **state) {
 struct way {
     const char *device, *kv;
     uint64_t npu_memory;
+    unsigned context; // 0: CONTEXT
 };
 
 static stint_session_options options_of(const struct way *way) {
     return (stint_session_options){.size = sizeof(stint_session_options),
                                    .n_threads = 1,
-                                   .n_context = CONTEXT,
+                                   .n_context = way->context ? way->context : CONTEXT,
                                    .n_sequences = SEQUENCES,
                                    .chunk_len = LONGEST,
                                    .kv = way->kv,
@@ -172,7 +173,7 @@ static void steps_are_one_job_with_the_bits_of_the_host(void **state) {
     (void)state;
     skip_without();
     const struct way ways[] = {
-        {STEPS, "f32", 0}, {STEPS ",copy=1", "f16", 0}, {STEPS ",attention=1", "f16", 0}};
+        {STEPS, "f32", 0, 0}, {STEPS ",copy=1", "f16", 0, 0}, {STEPS ",attention=1", "f16", 0, 0}};
     const size_t n_ways = sizeof ways / sizeof *ways;
     const char *text = getenv("STINT_CI_LONG");
     const bool is_long = text && strcmp(text, "1") == 0;
@@ -196,10 +197,32 @@ static void steps_are_one_job_with_the_bits_of_the_host(void **state) {
         }
 }
 
+// A group reads the keys in tiles, and its items share the reading.
+static void long_texts_have_the_same_bits(void **state) {
+    (void)state;
+    skip_without();
+    enum { PROMPTS = 7, LONG = PROMPTS * LONGEST + ROUNDS };
+    const struct way ways[] = {{STEPS, "f16", 0, LONG},
+                               {STEPS ",decode_items=1", "f32", 0, LONG},
+                               {STEPS ",decode_items=300", "f32", 0, LONG},
+                               {STEPS ",decode_items=1024,copy=1", "f16", 0, LONG}};
+    const uint32_t sequence = 0;
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (size_t m = 3; m < N_MODELS; m += 2) { // with a window and without
+            struct ts_pair p = open_pair(models[m], &ways[w]);
+            for (int i = 0; i < PROMPTS; i++) ts_pair_prompt(&p, sequence, LONGEST);
+            for (int i = 0; i < 3; i++) {
+                ts_pair_truncate(&p, sequence, PROMPTS * LONGEST - 40 * (size_t)i);
+                assert_int_equal(step(&p, HIGH, &sequence, 1, true), 1);
+            }
+            ts_pair_close(&p);
+        }
+}
+
 static void the_host_computes_what_no_program_can(void **state) {
     (void)state;
     skip_without();
-    const struct way ways[] = {{STEPS, "q8", 0}, {"opencl:decode=0", "f16", 0}};
+    const struct way ways[] = {{STEPS, "q8", 0, 0}, {"opencl:decode=0", "f16", 0, 0}};
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         stint_session *s = open_session(models[0], &ways[w]);
         assert_non_null(s);
@@ -211,7 +234,7 @@ static void the_host_computes_what_no_program_can(void **state) {
 static void a_limit_leaves_steps_to_the_host(void **state) {
     (void)state;
     skip_without();
-    struct way way = {STEPS ",copy=1", "f32", 0};
+    struct way way = {STEPS ",copy=1", "f32", 0, 0};
     struct ts_pair all = open_pair(models[0], &way);
     way.npu_memory = st_device_used_bytes(all.sessions[1]->stored.device) - 1;
     struct ts_pair less = open_pair(models[0], &way);
@@ -235,7 +258,7 @@ static void the_host_goes_on_where_a_step_fails(void **state) {
     const uint32_t sequence = 0;
     for (unsigned call = FIRST_CALL; call < LAST_CALL; call += JUMP) {
         char name[80];
-        const struct way way = {name, "f16", 0};
+        const struct way way = {name, "f16", 0, 0};
         if (tried % 5 == 4)
             snprintf(name, sizeof name, STEPS ",timeout=50,hang=%u", tried);
         else
@@ -258,6 +281,7 @@ static void the_host_goes_on_where_a_step_fails(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_one_job_with_the_bits_of_the_host),
+        cmocka_unit_test(long_texts_have_the_same_bits),
         cmocka_unit_test(the_host_computes_what_no_program_can),
         cmocka_unit_test(a_limit_leaves_steps_to_the_host),
         cmocka_unit_test(the_host_goes_on_where_a_step_fails),

@@ -7,11 +7,14 @@
 // what it reads of the cache serves all of them.
 enum { LANES_AT_ONCE = OCL_ATTEND_LANES, KEYS = OCL_KEY_TILE, QUAD = 4 };
 
+// Four elements from d on, in one read: vload4 and vload_half4 need not be aligned, so they may be
+// four. d is a multiple of four, and rows are aligned to their length.
 INLINE float4 f32_four(global const char *row, uint d) {
-    return vload4(0, (global const float *)row + d);
+    return *(global const float4 *)(row + 4 * d);
 }
 INLINE float4 f16_four(global const char *row, uint d) {
-    return vload_half4(0, (global const half *)row + d);
+    const uint2 bits = *(global const uint2 *)(row + 2 * d);
+    return vload_half4(0, (const half *)&bits);
 }
 INLINE float f32_one(global const char *row, uint d) {
     return ((global const float *)row)[d];

@@ -14,21 +14,32 @@ static stint_status no_memory(void) {
 // ---- Opening
 
 static stint_status read_settings(const char *text, struct opencl_settings *s) {
-    const struct st_device_setting rows[] = {
-        {"device", &s->device},   {"items", &s->items},         {"tokens", &s->tokens},
-        {"copy", &s->copy},       {"steps", &s->steps},         {"host_norms", &s->host_norms},
-        {"timeout", &s->timeout}, {"error", &s->error},         {"lose", &s->lose},
-        {"hang", &s->hang},       {"attention", &s->attention}, {"decode", &s->decode}};
+    const struct st_device_setting rows[] = {{"device", &s->device},
+                                             {"items", &s->items},
+                                             {"tokens", &s->tokens},
+                                             {"copy", &s->copy},
+                                             {"steps", &s->steps},
+                                             {"host_norms", &s->host_norms},
+                                             {"timeout", &s->timeout},
+                                             {"error", &s->error},
+                                             {"lose", &s->lose},
+                                             {"hang", &s->hang},
+                                             {"attention", &s->attention},
+                                             {"decode", &s->decode},
+                                             {"decode_items", &s->decode_items}};
     *s = (struct opencl_settings){.attention = OPENCL_UNSET, .decode = OPENCL_UNSET};
     ST_TRY(st_device_read_settings(
         "opencl", text, rows, sizeof rows / sizeof *rows,
         "device (the N-th of all, from 1), items, tokens (of a work group, of an item), copy, "
         "steps (1: weights are copied, division is in software), host_norms (1: norms "
         "stay on the CPU), attention (0, 1: prompts attend on the device), decode (0, 1: steps are "
-        "one job), timeout (milliseconds), error, lose (the N-th call fails) or hang (the N-th "
+        "one job), decode_items (of a work group that attends in one), timeout (milliseconds), "
+        "error, lose (the N-th call fails) or hang (the N-th "
         "job)"));
-    if (s->items <= ST_OPENCL_MAX_ITEMS && s->tokens <= ST_OPENCL_MAX_TOKENS) return STINT_OK;
-    return st_fail(STINT_E_ARG, "device 'opencl': items is at most %d, tokens %d",
+    if (st_max(s->items, s->decode_items) <= ST_OPENCL_MAX_ITEMS &&
+        s->tokens <= ST_OPENCL_MAX_TOKENS)
+        return STINT_OK;
+    return st_fail(STINT_E_ARG, "device 'opencl': items and decode_items are at most %d, tokens %d",
                    ST_OPENCL_MAX_ITEMS, ST_OPENCL_MAX_TOKENS);
 }
 

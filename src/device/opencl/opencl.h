@@ -6,8 +6,8 @@
 // Settings, separated by commas. device=N: the N-th of all OpenCL devices, GPUs first; items=N,
 // tokens=N: in place of the device file's (share/opencl); copy=1: weights are copied even where the
 // device reads the host's memory; steps=1: division in software; host_norms=1: the CPU normalises
-// inputs; attention=0 or 1, decode=0 or 1: in place of the device file's;
-// timeout=MS: how long a waiter waits. For
+// inputs; attention=0 or 1, decode=0 or 1, decode_items=N: in place of the device
+// file's; timeout=MS: how long a waiter waits. For
 // tests: error=N, lose=N: the N-th call of OpenCL fails, or finds no device any more; hang=N: the
 // N-th job never ends.
 #ifndef ST_DEVICE_OPENCL_OPENCL_H
@@ -29,7 +29,8 @@ enum {
 };
 
 struct opencl_settings {
-    uint32_t device, items, tokens, copy, steps, host_norms, attention, decode, timeout;
+    uint32_t device, items, tokens, copy, steps, host_norms, attention, decode, decode_items;
+    uint32_t timeout;
     uint32_t error, lose, hang;
 };
 
@@ -145,6 +146,7 @@ struct opencl_tuning {
     uint32_t items, tokens;
     uint32_t attention; // 1: prompts attend here
     uint32_t decode;    // 1: steps are programs
+    uint32_t decode_items; // of a group that attends in one
 };
 stint_status st_opencl_tuning(const char *platform, const char *device,
                               struct opencl_tuning *tuning);
@@ -194,6 +196,8 @@ struct ocl_attend st_opencl_attention(const struct st_device_attention *shape,
 // opencl_steps.c
 bool st_opencl_attends_steps(const struct st_device *device,
                              const struct st_device_attention *attention);
+// Floats of values that a group which attends holds twice; a power of two.
+uint32_t st_opencl_step_tile(const struct opencl_device *device);
 stint_status st_opencl_compile_program(struct st_device *device,
                                        const struct st_program_options *options,
                                        struct st_program **program);

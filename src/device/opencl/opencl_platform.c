@@ -112,6 +112,9 @@ static bool has_dp4a(const struct opencl_device *d) {
            10 * major + minor >= 61;
 }
 
+// A score has up to four items (step_attend.cl).
+enum { FEWEST_DECODE_ITEMS = 4 };
+
 static stint_status tune(struct opencl_device *d) {
     char device[NAME_BYTES] = "", platform[NAME_BYTES] = "";
     struct opencl_tuning tuning;
@@ -130,7 +133,11 @@ static stint_status tune(struct opencl_device *d) {
     if (!d->settings.tokens) d->settings.tokens = tuning.tokens;
     if (d->settings.attention == OPENCL_UNSET) d->settings.attention = tuning.attention;
     if (d->settings.decode == OPENCL_UNSET) d->settings.decode = tuning.decode;
+    if (!d->settings.decode_items) d->settings.decode_items = tuning.decode_items;
+    if (!d->settings.decode_items) d->settings.decode_items = d->settings.items;
     d->settings.items = (uint32_t)st_min(d->settings.items, most);
+    d->settings.decode_items =
+        (uint32_t)st_min(st_max(d->settings.decode_items, FEWEST_DECODE_ITEMS), most);
     d->dp4a = has_dp4a(d);
     d->stored = most >= OCL_STORED_ROWS;
     d->base.caps.programs = d->settings.decode && d->stored && d->exact_acts && d->norm_lanes;

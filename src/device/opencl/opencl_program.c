@@ -59,16 +59,17 @@ static stint_status say_why(struct opencl_device *d, cl_int error) {
 static stint_status make_program(struct opencl_device *d) {
     const char *texts[MAX_TEXTS] = {definitions};
     cl_uint n = 1;
-    char options[200];
+    char options[300];
     cl_int error;
     for (; st_opencl_program[n - 1].name && n < MAX_TEXTS; n++)
         texts[n] = st_opencl_program[n - 1].text;
     snprintf(options, sizeof options,
-             "-cl-std=CL1.2 -DITEMS=%u -DTOKENS=%u -DLANES=%u -DHOST_LANES=%u "
+             "-cl-std=CL1.2 -DITEMS=%u -DSTEP_ITEMS=%u -DSTEP_TILE=%u -DTOKENS=%u -DLANES=%u "
+             "-DHOST_LANES=%u "
              "-DST_TERM_STEPS=%af %s %s",
-             d->settings.items, d->settings.tokens, d->lanes,
-             d->norm_lanes ? d->norm_lanes : FEWEST_LANES, (double)ST_TERM_STEPS,
-             d->dp4a ? "-DDP4A" : "",
+             d->settings.items, d->settings.decode_items, st_opencl_step_tile(d),
+             d->settings.tokens, d->lanes, d->norm_lanes ? d->norm_lanes : FEWEST_LANES,
+             (double)ST_TERM_STEPS, d->dp4a ? "-DDP4A" : "",
              d->settings.steps ? "-DDIVIDE_IN_STEPS" : "-cl-fp32-correctly-rounded-divide-sqrt");
     d->program = OPENCL_MAKE(d, &error, clCreateProgramWithSource, d->context, n, texts, NULL);
     ST_TRY(st_opencl_status(d, error, "clCreateProgramWithSource"));

@@ -30,10 +30,25 @@ struct opencl_program {
     struct command commands[];
 };
 
+// Local memory of a group that attends, about.
+static uint64_t attend_bytes(const struct opencl_device *d, uint32_t tile) {
+    enum { OTHER = 4096 };
+    return sizeof(float) * (2 * tile + 2 * MOST_DIM + d->settings.decode_items) + OTHER;
+}
+
+// A head's values have room in the smallest.
+enum { MIN_TILE = MOST_DIM, MAX_TILE = 4096 };
+
+uint32_t st_opencl_step_tile(const struct opencl_device *d) {
+    uint32_t tile = MAX_TILE;
+    while (tile > MIN_TILE && attend_bytes(d, tile) > d->local_memory) tile /= 2;
+    return tile;
+}
+
 bool st_opencl_attends_steps(const struct st_device *device, const struct st_device_attention *a) {
     const struct opencl_device *d = (const struct opencl_device *)device;
-    enum { LOCAL = 2 * MOST_DIM * sizeof(float) };
-    return a->dim % QUAD == 0 && a->dim <= MOST_DIM && LOCAL <= d->local_memory &&
+    return a->dim % QUAD == 0 && a->dim <= MOST_DIM &&
+           attend_bytes(d, MIN_TILE) <= d->local_memory &&
            (a->type == ST_KV_F32 || a->type == ST_KV_F16);
 }
 
@@ -174,7 +189,8 @@ static cl_int make_attend(const struct builder *b, const struct st_program_atten
     const struct opencl_argument arguments[] = {OPENCL_VALUE(a), OPENCL_VALUE(b->memory),
                                                 OPENCL_VALUE(b->cache)};
     return make(b, names[p->shape.type],
-                (struct command){NULL, b->d->settings.items, p->shape.n_heads}, arguments, 3);
+                (struct command){NULL, b->d->settings.decode_items, p->shape.n_heads}, arguments,
+                3);
 }
 
 static cl_int make_command(const struct builder *b, const struct st_program_op *op) {

@@ -35,7 +35,8 @@ static int take(void *context, const char *section, const char *name, const char
     } numbers[] = {{"product", "items", 1, ST_OPENCL_MAX_ITEMS, &r->tuning.items},
                    {"product", "tokens", 1, ST_OPENCL_MAX_TOKENS, &r->tuning.tokens},
                    {"attention", "on", 0, 1, &r->tuning.attention},
-                   {"decode", "on", 0, 1, &r->tuning.decode}};
+                   {"decode", "on", 0, 1, &r->tuning.decode},
+                   {"decode", "items", 1, ST_OPENCL_MAX_ITEMS, &r->tuning.decode_items}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(section, numbers[i].section) == 0 && strcmp(name, numbers[i].name) == 0)
             return read_number(value, numbers[i].min, numbers[i].max, numbers[i].value);
