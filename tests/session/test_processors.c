@@ -19,6 +19,8 @@
 // Four chunks: as many as have buffers, so that one run computes them all.
 enum { N_IDS = 23, CHUNK = 6, N_ORDERS = 200 };
 
+#define HEXAGON "hexagon:patience=60000" // however busy the machine is
+
 static const struct kind {
     const char *source, *target;
 } kinds[] = {
@@ -169,9 +171,9 @@ static void any_order_gives_the_same_bits(void **state) {
 static void any_order_on_hexagon_and_opencl_too(void **state) {
     (void)state;
     if (!are_here()) skip();
-    check_orders(0, "hexagon+opencl", N_ORDERS);
-    check_orders(1, "opencl+hexagon", 10);
-    check_orders(0, "hexagon+opencl:attention=1", N_ORDERS);
+    check_orders(0, HEXAGON "+opencl", N_ORDERS);
+    check_orders(1, "opencl+" HEXAGON, 10);
+    check_orders(0, HEXAGON "+opencl:attention=1", N_ORDERS);
 }
 
 // ---- What is measured, and said
@@ -211,7 +213,7 @@ static void a_prompt_says_who_was_busy(void **state) {
 static void emulated_devices_state_their_own_time(void **state) {
     (void)state;
     if (!are_here()) skip();
-    stint_session *s = opened(0, "hexagon+opencl", 0);
+    stint_session *s = opened(0, HEXAGON "+opencl", 0);
     stint_prefill_info info = {.size = sizeof info};
     assert_true(s->group.npu[ST_NPU_DEVICE]->sync_seconds > 0.0f);
     assert_true(s->group.npu[ST_NPU_SECOND]->sync_seconds == 0.0f); // its clock is the host's
@@ -288,7 +290,7 @@ static void check_limit(const char *device) {
 static void a_limit_leaves_units_to_the_host(void **state) {
     (void)state;
     check_limit("sim+sim");
-    if (are_here()) check_limit("hexagon+opencl");
+    if (are_here()) check_limit(HEXAGON "+opencl");
 }
 
 // ---- Failures
