@@ -36,25 +36,36 @@ static size_t slot_of(const struct st_bpe *bpe, uint64_t pair) {
 stint_status st_bpe_open_merges(struct st_bpe *bpe, size_t n_merges) {
     size_t n = 16, bytes;
     while (n < SIZE_MAX / 4 && n / 2 < n_merges) n *= 2;
-    if (!st_size_mul(n, sizeof *bpe->slots, &bytes) || !(bpe->slots = malloc(bytes)))
+    if (st_size_mul(n, sizeof *bpe->merges, &bytes)) {
+        bpe->merges = malloc(st_max(n_merges, 1) * sizeof *bpe->merges);
+        bpe->slots = calloc(n, sizeof *bpe->slots);
+    }
+    if (!bpe->merges || !bpe->slots)
         return st_fail(STINT_E_NOMEM, "no memory for %zu merges", n_merges);
     bpe->n_slots = n;
+    bpe->n_merges = 0;
     bpe->seed = st_random_seed();
-    for (size_t i = 0; i < n; i++) bpe->slots[i].id = -1;
     return STINT_OK;
 }
 
 void st_bpe_close(struct st_bpe *bpe) {
+    free(bpe->merges);
     free(bpe->slots);
+    bpe->merges = NULL;
     bpe->slots = NULL;
 }
 
+// The pair's slot, or the empty one where it belongs.
+static uint32_t *find_slot(const struct st_bpe *bpe, uint64_t pair) {
+    size_t i = slot_of(bpe, pair);
+    while (bpe->slots[i] && bpe->merges[bpe->slots[i] - 1].pair != pair)
+        i = (i + 1) & (bpe->n_slots - 1);
+    return &bpe->slots[i];
+}
+
 static const struct st_merge *find_merge(const struct st_bpe *bpe, int32_t left, int32_t right) {
-    uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    for (size_t i = slot_of(bpe, pair);; i = (i + 1) & (bpe->n_slots - 1)) {
-        if (bpe->slots[i].id < 0) return NULL;
-        if (bpe->slots[i].pair == pair) return &bpe->slots[i];
-    }
+    uint32_t at = *find_slot(bpe, (uint64_t)(uint32_t)left << 32 | (uint32_t)right);
+    return at ? &bpe->merges[at - 1] : NULL;
 }
 
 bool st_bpe_add_merge(struct st_bpe *bpe, const struct st_vocab *vocab, uint32_t rank,
@@ -68,9 +79,10 @@ bool st_bpe_add_merge(struct st_bpe *bpe, const struct st_vocab *vocab, uint32_t
     int32_t id = st_vocab_find_model(vocab, joined, n_left + n_right);
     if (a < 0 || b < 0 || id < 0) return false;
     uint64_t pair = (uint64_t)(uint32_t)a << 32 | (uint32_t)b;
-    size_t i = slot_of(bpe, pair);
-    while (bpe->slots[i].id >= 0 && bpe->slots[i].pair != pair) i = (i + 1) & (bpe->n_slots - 1);
-    if (bpe->slots[i].id < 0) bpe->slots[i] = (struct st_merge){pair, rank, id};
+    uint32_t *slot = find_slot(bpe, pair);
+    if (*slot) return true; // the first one counts
+    bpe->merges[bpe->n_merges++] = (struct st_merge){pair, rank, id};
+    *slot = (uint32_t)bpe->n_merges;
     return true;
 }
 
@@ -130,7 +142,7 @@ static void consider(struct encoder *e, size_t left) {
     } else {
         pair.id = st_vocab_find_model(e->vocab, e->text + a->start, pair.bytes);
         if (pair.id < 0 || st_vocab_kind(e->vocab, pair.id) == ST_TOKEN_UNUSED) return;
-        pair.order = -e->vocab->tokens[pair.id].score;
+        pair.order = -st_vocab_score(e->vocab, pair.id);
     }
     push(e, pair);
 }

@@ -16,13 +16,15 @@ struct st_merge {
 };
 
 struct st_bpe {
-    struct st_merge *slots; // open addressing by pair; id -1 is empty
-    size_t n_slots;         // a power of two; 0: joined by score
-    uint64_t seed;          // of the hash
-    bool byte_level;        // the first symbols are bytes, not characters
-    bool byte_fallback;     // an unknown character becomes the tokens of its bytes
-    bool fuse_unknown;      // neighbouring unknown characters become one token
-    bool ignore_merges;     // a piece that is a token is not split
+    struct st_merge *merges; // [n_merges]
+    size_t n_merges;
+    uint32_t *slots;    // open addressing by pair: a merge's index plus 1; 0 is empty
+    size_t n_slots;     // a power of two; 0: joined by score
+    uint64_t seed;      // of the hash
+    bool byte_level;    // the first symbols are bytes, not characters
+    bool byte_fallback; // an unknown character becomes the tokens of its bytes
+    bool fuse_unknown;  // neighbouring unknown characters become one token
+    bool ignore_merges; // a piece that is a token is not split
     // No token has U+2581 after another character, so no join crosses the start of a word and each
     // word is encoded by itself. Set by st_bpe_find_words.
     bool words;

@@ -19,7 +19,7 @@ void st_unigram_measure(struct st_unigram *unigram, const struct st_vocab *vocab
     unigram->worst = unigram->best = 0.0;
     bool first = true;
     for (size_t id = 0; id < vocab->n; id++) {
-        double score = vocab->tokens[id].score;
+        double score = st_vocab_score(vocab, (int32_t)id);
         if (vocab->tokens[id].kind != ST_TOKEN_NORMAL || vocab->tokens[id].outside) continue;
         unigram->worst = first ? score : fmin(unigram->worst, score);
         unigram->best = first ? score : fmax(unigram->best, score);
@@ -31,7 +31,7 @@ void st_unigram_measure(struct st_unigram *unigram, const struct st_vocab *vocab
 static bool score_of(const struct st_unigram *unigram, const struct st_vocab *vocab, int32_t id,
                      double *score) {
     const struct st_token *t = &vocab->tokens[id];
-    *score = t->score;
+    *score = st_vocab_score(vocab, id);
     if (t->kind == ST_TOKEN_ADDED && unigram->sentencepiece)
         *score = (double)(float)((double)t->bytes * unigram->best - 0.1);
     return t->kind == ST_TOKEN_NORMAL || t->kind == ST_TOKEN_ADDED ||

@@ -26,6 +26,7 @@ stint_status st_vocab_open(struct st_vocab *vocab, size_t max) {
 void st_vocab_close(struct st_vocab *vocab) {
     free(vocab->pool);
     free(vocab->tokens);
+    free(vocab->scores);
     free(vocab->slots);
     *vocab = (struct st_vocab){0};
 }
@@ -63,21 +64,38 @@ static stint_status rehash(struct st_vocab *v, size_t n_slots) {
     return STINT_OK;
 }
 
+static size_t rounded_up(size_t n) {
+    size_t rounded = 64;
+    while (rounded < n) rounded *= 2;
+    return rounded;
+}
+
+static stint_status resize(void **array, size_t n, size_t item_bytes) {
+    void *grown = realloc(*array, n * item_bytes);
+    if (!grown) return st_fail(STINT_E_NOMEM, "no memory for %zu tokens", n);
+    *array = grown;
+    return STINT_OK;
+}
+
 // Makes room for ids below n, with gaps.
 static stint_status make_room(struct st_vocab *v, size_t n) {
     if (n <= v->n) return STINT_OK;
-    size_t rounded = 64;
-    while (rounded < n) rounded *= 2;
-    size_t held = 64;
-    while (held < v->n) held *= 2;
-    if (!v->tokens || rounded > held) {
-        struct st_token *grown = realloc(v->tokens, rounded * sizeof *grown);
-        if (!grown) return st_fail(STINT_E_NOMEM, "no memory for %zu tokens", n);
-        v->tokens = grown;
+    size_t rounded = rounded_up(n);
+    if (!v->tokens || rounded > rounded_up(v->n)) {
+        ST_TRY(resize((void **)&v->tokens, rounded, sizeof *v->tokens));
+        if (v->scores) ST_TRY(resize((void **)&v->scores, rounded, sizeof *v->scores));
     }
     memset(v->tokens + v->n, 0, (n - v->n) * sizeof *v->tokens);
+    if (v->scores) memset(v->scores + v->n, 0, (n - v->n) * sizeof *v->scores);
     v->n = n;
-    if (v->n_slots < 2 * n) return rehash(v, 4 * rounded);
+    return v->n_slots < 2 * n ? rehash(v, 2 * rounded) : STINT_OK;
+}
+
+static stint_status set_score(struct st_vocab *v, int64_t id, double score) {
+    if (!v->scores && score == 0.0) return STINT_OK;
+    if (!v->scores) v->scores = calloc(rounded_up(v->n), sizeof *v->scores);
+    if (!v->scores) return st_fail(STINT_E_NOMEM, "no memory for a vocabulary");
+    v->scores[id] = score;
     return STINT_OK;
 }
 
@@ -102,11 +120,12 @@ stint_status st_vocab_add(struct st_vocab *v, int64_t id, const char *text, size
                        text, (long long)id);
     }
     ST_TRY(make_room(v, (size_t)id + 1));
+    ST_TRY(set_score(v, id, score));
     ST_TRY(st_grow((void **)&v->pool, &v->pool_capacity, v->pool_bytes, n + 1, 1));
     memcpy(v->pool + v->pool_bytes, text, n);
     v->pool[v->pool_bytes + n] = 0;
-    v->tokens[id] = (struct st_token){
-        .start = v->pool_bytes, .bytes = (uint32_t)n, .score = score, .kind = (uint8_t)kind};
+    v->tokens[id] =
+        (struct st_token){.start = v->pool_bytes, .bytes = (uint32_t)n, .kind = (uint8_t)kind};
     v->pool_bytes += n + 1;
     v->longest = st_max(v->longest, n);
     size_t slot = slot_of(v, text, n);
@@ -138,6 +157,10 @@ const char *st_vocab_text(const struct st_vocab *vocab, int32_t id, size_t *n) {
 enum st_token_kind st_vocab_kind(const struct st_vocab *vocab, int32_t id) {
     if (id < 0 || (size_t)id >= vocab->n) return ST_TOKEN_NONE;
     return (enum st_token_kind)vocab->tokens[id].kind;
+}
+
+double st_vocab_score(const struct st_vocab *vocab, int32_t id) {
+    return vocab->scores ? vocab->scores[id] : 0.0;
 }
 
 static int hex(char c) {

@@ -21,7 +21,6 @@ enum st_token_kind {
 struct st_token {
     size_t start; // in the pool
     uint32_t bytes;
-    double score; // SentencePiece
     uint8_t kind;
     uint8_t byte; // ST_TOKEN_BYTE
     bool outside; // an added token that the model does not know
@@ -32,6 +31,7 @@ struct st_vocab {
     char *pool;
     size_t pool_bytes, pool_capacity;
     struct st_token *tokens; // [n]
+    double *scores;          // [n], of SentencePiece; NULL: all are 0
     size_t n, capacity;
     int32_t *slots;     // open addressing; -1 is empty
     size_t n_slots;     // a power of two
@@ -62,6 +62,7 @@ int32_t st_vocab_find_hashed(const struct st_vocab *vocab, uint64_t hash, const 
 // The id's bytes; NULL for a gap or an id outside.
 const char *st_vocab_text(const struct st_vocab *vocab, int32_t id, size_t *n);
 enum st_token_kind st_vocab_kind(const struct st_vocab *vocab, int32_t id);
+double st_vocab_score(const struct st_vocab *vocab, int32_t id); // pre: an id below n
 
 // Marks tokens of the form <0xNN> as bytes and fills bytes[]. Similar
 // tokens (<0x-1>, <0xZZ>) are text.
