@@ -9,6 +9,7 @@ set(STINT_ISA_TABLE
   "_avxvnni|x86_64|-mavx2 -mfma -mf16c -mavxvnni"
   "_avx512|x86_64|${avx512} -mprefer-vector-width=512"
   "_avx512vnni|x86_64|${avx512} -mavx512vnni"
+  "_avx512vbmi|x86_64|${avx512} -mavx512vnni -mavx512vbmi"
   "_avx512bf16|x86_64|${avx512} -mavx512bf16"
   "_amx|x86_64|${avx512} -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16"
   "_neon|aarch64|" # part of the baseline

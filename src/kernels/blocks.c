@@ -10,10 +10,15 @@
 
 const struct st_blocks st_blocks_kernels[] = {
 #if defined(__x86_64__)
+    {"blocks_avx512vbmi",
+     ST_CPU_AVX512 | ST_CPU_AVX512VNNI | ST_CPU_AVX512VBMI,
+     st_blocks_quantize_avx2,
+     st_blocks_arrange_avx512,
+     {ST_BLOCK_TYPES(ENTRY, avx512vbmi)}},
     {"blocks_avx512vnni",
      ST_CPU_AVX512 | ST_CPU_AVX512VNNI,
      st_blocks_quantize_avx2,
-     NULL,
+     st_blocks_arrange_avx512,
      {ST_BLOCK_TYPES(ENTRY, avx512vnni)}},
     {"blocks_avxvnni",
      ST_CPU_AVX2 | ST_CPU_AVXVNNI,
@@ -60,5 +65,5 @@ void st_blocks_quantize(const struct st_blocks *kernel, const float *x, size_t k
         kernel->quantize(x + first + part * ST_BLOCKS_PART, to->high + part * ST_BLOCKS_PART,
                          to->low + part * ST_BLOCKS_PART, to->q + part * ST_BLOCKS_PART,
                          to->scale + part, to->sum + part, to->half_sum + 2 * part);
-    if (kernel->arrange && n == ST_BLOCKS_CHUNK) kernel->arrange(to);
+    if (kernel->arrange) kernel->arrange(to);
 }

@@ -98,6 +98,14 @@ INLINE codes codes_digits(codes v, const uint8_t factor[64]) {
     return v;
 }
 
+INLINE halves halves_at(const unsigned char *p, size_t stride, size_t n) {
+    return halves_one_by_one(p, stride, n);
+}
+INLINE void halves_pairs_at(const unsigned char *p, size_t stride, size_t n, halves *first,
+                            halves *second) {
+    halves_pairs_one_by_one(p, stride, n, first, second);
+}
+
 #include "kernels/blocks_arranged.h"
 
 // ---- Sixteen floats

@@ -13,6 +13,7 @@
 // of an input to dots, and dots_exact(), their sums.
 
 #define ARRANGED
+#define ARRANGED_ODD
 typedef struct {
     __m256i bytes[4]; // j: the codes of registers 2 j and 2 j + 1
     bool has_fifths;
@@ -32,9 +33,11 @@ INLINE void transpose_lanes(__m256i v[4]) {
 
 // ---- Codes
 
-// By blocks: part p has its 16 bytes at b + p * stride.
-INLINE arranged nibbles_by_blocks(const unsigned char *b, size_t stride) {
+// By blocks: part p has its 16 bytes at b + p * stride + at.
+INLINE arranged nibbles_by_blocks(const unsigned char *b, size_t at, size_t stride, size_t n) {
     arranged v = {.table = NULL};
+    (void)n; // all
+    b += at;
     UNROLLED for (size_t i = 0; i < 4; i++) {
         __m128i even = _mm_loadu_si128((const void *)(b + 2 * i * stride));
         __m128i odd = _mm_loadu_si128((const void *)(b + (2 * i + 1) * stride));
@@ -50,10 +53,12 @@ INLINE arranged nibbles_by_pairs(const unsigned char *b) {
     transpose_lanes(v.bytes);
     return v;
 }
-// By blocks: each code gets its bit of the 32 at b + p * stride as its fifth.
-INLINE arranged with_fifths(arranged v, const unsigned char *b, size_t stride) {
+// By blocks: each code gets its bit of the 32 at b + p * stride + at as its fifth.
+INLINE arranged with_fifths(arranged v, const unsigned char *b, size_t at, size_t stride,
+                            size_t n) {
     int p[ST_BLOCKS_PARTS];
-    UNROLLED for (size_t i = 0; i < ST_BLOCKS_PARTS; i++) p[i] = (int)u32_at(b + i * stride);
+    (void)n; // all
+    UNROLLED for (size_t i = 0; i < ST_BLOCKS_PARTS; i++) p[i] = (int)u32_at(b + i * stride + at);
     v.has_fifths = true;
     v.fifths = _mm256_setr_epi32(p[0], p[2], p[4], p[6], p[1], p[3], p[5], p[7]);
     return v;

@@ -30,14 +30,19 @@ struct unpacked {
 // of them, rounded up, and a constant where this is called.
 typedef void unpack_fn(const unsigned char *b, size_t n, size_t n_pairs, struct unpacked *u);
 
-// The codes of a whole chunk at b in the order of blocks_arranged.h; other instruction sets have
-// none.
+// The codes of n parts of a chunk at b in the order of blocks_arranged.h or blocks_arranged_512.h;
+// of fewer than 8 where there is ARRANGED_TAILS. Other instruction sets have none.
 #ifdef ARRANGED
-typedef arranged arrange_fn(const unsigned char *b);
+typedef arranged arrange_fn(const unsigned char *b, size_t n);
 #define ARRANGE(type) arrange_##type
 #else
 typedef void arrange_fn(void);
 #define ARRANGE(type) NULL
+#endif
+#ifdef ARRANGED_ODD // blocks of an odd number of bytes, and of 256 elements, too
+#define ARRANGE_ODD(type) arrange_##type
+#else
+#define ARRANGE_ODD(type) NULL
 #endif
 
 struct type {
@@ -262,24 +267,7 @@ UNPACK(tq2_0) {
 }
 
 #ifdef ARRANGED
-INLINE arranged arrange_q4_0(const unsigned char *b) {
-    return nibbles_by_blocks(b + 2, 18);
-}
-INLINE arranged arrange_q4_1(const unsigned char *b) {
-    return nibbles_by_blocks(b + 4, 20);
-}
-INLINE arranged arrange_q5_0(const unsigned char *b) {
-    return with_fifths(nibbles_by_blocks(b + 6, 22), b + 2, 22);
-}
-INLINE arranged arrange_q5_1(const unsigned char *b) {
-    return with_fifths(nibbles_by_blocks(b + 8, 24), b + 4, 24);
-}
-INLINE arranged arrange_mxfp4(const unsigned char *b) {
-    return with_table(nibbles_by_blocks(b + 1, 17), mxfp4_codes);
-}
-INLINE arranged arrange_q4_k(const unsigned char *b) {
-    return nibbles_by_pairs(b + 16);
-}
+#include "kernels/blocks_arrange.h"
 #endif
 
 // ---- Rows
@@ -293,6 +281,41 @@ INLINE void add_chunk(const struct type *t, const struct unpacked *u, size_t n_p
         sums_add_32(sum, u->code, u->scale, u->minimum, n_pairs, x, t->bits, t->minima);
 }
 
+#ifdef ARRANGED
+// Adds n parts of a chunk at b times columns.
+INLINE void add_arranged(const struct type *t, const unsigned char *b, size_t n,
+                         const struct st_blocks_chunk *x, size_t x_col, size_t n_columns,
+                         sums *sum) {
+    const bool by_pairs = t->items == ST_BLOCKS_CHUNK;
+    struct unpacked u;
+    arranged v = t->arrange(b, n);
+    part_sums parts[ST_BLOCKS_MAX_COLUMNS];
+    for (size_t c = 0; c < n_columns; c++)
+        parts[c] = arranged_sums(&v, x + c * x_col, t->bits, by_pairs);
+    t->unpack(b, n, PAIRS, &u); // its scales, late, as registers are few
+    for (size_t c = 0; c < n_columns; c++)
+        sums_add_parts(&sum[c], parts[c], u.scale, u.minimum, x + c * x_col, true);
+}
+#endif
+
+#if defined ARRANGED && defined TWO_ROWS
+// Of two rows, times one column.
+INLINE void add_arranged_rows(const struct type *t, const unsigned char *first,
+                              const unsigned char *second, size_t n,
+                              const struct st_blocks_chunk *x, sums *a, sums *b) {
+    struct unpacked u;
+    arranged v[2] = {t->arrange(first, n), t->arrange(second, n)};
+    part_sums parts[2];
+    prefetch(first, n * t->chunk_bytes / ST_BLOCKS_PARTS);
+    prefetch(second, n * t->chunk_bytes / ST_BLOCKS_PARTS);
+    arranged_sums_of_rows(v, x, parts);
+    t->unpack(first, n, PAIRS, &u);
+    sums_add_parts(a, parts[0], u.scale, u.minimum, x, true);
+    t->unpack(second, n, PAIRS, &u);
+    sums_add_parts(b, parts[1], u.scale, u.minimum, x, true);
+}
+#endif
+
 // Adds a whole chunk at b times columns.
 INLINE void add_whole(const struct type *t, const unsigned char *b, const struct st_blocks_chunk *x,
                       size_t x_col, size_t n_columns, sums *sum) {
@@ -300,14 +323,7 @@ INLINE void add_whole(const struct type *t, const unsigned char *b, const struct
     prefetch(b, t->chunk_bytes);
 #ifdef ARRANGED
     if (t->arrange) {
-        const bool by_pairs = t->items == ST_BLOCKS_CHUNK;
-        arranged v = t->arrange(b);
-        part_sums parts[ST_BLOCKS_MAX_COLUMNS];
-        for (size_t c = 0; c < n_columns; c++)
-            parts[c] = arranged_sums(&v, x + c * x_col, t->bits, by_pairs);
-        t->unpack(b, ST_BLOCKS_PARTS, PAIRS, &u); // its scales, late, as registers are few
-        for (size_t c = 0; c < n_columns; c++)
-            sums_add_parts(&sum[c], parts[c], u.scale, u.minimum, x + c * x_col, true);
+        add_arranged(t, b, ST_BLOCKS_PARTS, x, x_col, n_columns, sum);
         return;
     }
 #endif
@@ -328,6 +344,13 @@ INLINE void add_any_tail(const struct type *t, const unsigned char *b, size_t n,
                          const struct st_blocks_chunk *x, size_t x_col, size_t n_columns,
                          sums *sum) {
     if (n == 0) return;
+#ifdef ARRANGED_TAILS
+    if (t->arrange && n == 4) // a constant
+        add_arranged(t, b, 4, x, x_col, n_columns, sum);
+    else if (t->arrange)
+        add_arranged(t, b, n, x, x_col, n_columns, sum);
+    if (t->arrange) return;
+#endif
     if (n <= 2)
         add_tail(t, b, n, 1, x, x_col, n_columns, sum);
     else if (n <= 4)
@@ -356,9 +379,16 @@ INLINE void two_rows(const struct type *t, const unsigned char *first, const uns
                      size_t k, const struct st_blocks_chunk *x, float *y, float *y_second) {
     size_t n_chunks = st_blocks_chunks(k), whole = k / ST_BLOCKS_CHUNK;
     two sum = two_zero();
-    sums a, b;
+    sums a = sums_zero(), b = sums_zero();
     for (size_t i = 0; i < whole; i++) {
         struct unpacked u, v;
+#ifdef ARRANGED
+        if (t->arrange) {
+            add_arranged_rows(t, first + i * t->chunk_bytes, second + i * t->chunk_bytes,
+                              ST_BLOCKS_PARTS, x + i, &a, &b);
+            continue;
+        }
+#endif
         t->unpack(first + i * t->chunk_bytes, ST_BLOCKS_PARTS, PAIRS, &u);
         t->unpack(second + i * t->chunk_bytes, ST_BLOCKS_PARTS, PAIRS, &v);
         prefetch(first + i * t->chunk_bytes, t->chunk_bytes);
@@ -366,9 +396,14 @@ INLINE void two_rows(const struct type *t, const unsigned char *first, const uns
         sum = two_add(sum, u.code, v.code, two_halves(u.scale, v.scale),
                       two_halves(u.minimum, v.minimum), PAIRS, x + i);
     }
-    two_split(sum, &a, &b);
+    if (!t->arrange) two_split(sum, &a, &b);
     if (t->items < ST_BLOCKS_CHUNK) {
         size_t n = k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART;
+        if (t->arrange && n == 4) {
+            add_arranged_rows(t, first + whole * t->chunk_bytes, second + whole * t->chunk_bytes, 4,
+                              x + whole, &a, &b);
+            n = 0;
+        }
         add_any_tail(t, first + whole * t->chunk_bytes, n, x + whole, n_chunks, 1, &a);
         add_any_tail(t, second + whole * t->chunk_bytes, n, x + whole, n_chunks, 1, &b);
     }
@@ -440,11 +475,11 @@ PRODUCT(Q5_1, q5_1, false, 5, true, parts_of_5_bits, ARRANGE(q5_1))
 PRODUCT(Q8_0, q8_0, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL)
 PRODUCT(Q2_K, q2_k, true, 4, true, halves_of_4_bits, NULL)
 PRODUCT(Q3_K, q3_k, true, 4, true, halves_of_4_bits, NULL)
-PRODUCT(Q4_K, q4_k, false, 4, true, parts_of_4_bits, ARRANGE(q4_k))
+PRODUCT(Q4_K, q4_k, false, 4, true, parts_of_4_bits, ARRANGE_ODD(q4_k))
 PRODUCT(Q5_K, q5_k, false, 5, true, parts_of_5_bits, NULL)
 PRODUCT(Q6_K, q6_k, true, 6, true, halves_of_6_bits, NULL)
 PRODUCT(IQ4_NL, iq4_nl, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL)
 PRODUCT(IQ4_XS, iq4_xs, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL)
 PRODUCT(TQ1_0, tq1_0, false, 4, true, parts_of_4_bits, NULL)
 PRODUCT(TQ2_0, tq2_0, false, 4, true, parts_of_4_bits, NULL)
-PRODUCT(MXFP4, mxfp4, false, 5, true, parts_of_5_bits, ARRANGE(mxfp4))
+PRODUCT(MXFP4, mxfp4, false, 5, true, parts_of_5_bits, ARRANGE_ODD(mxfp4))

@@ -11,6 +11,7 @@ ST_BLOCK_TYPES(DECLARE, scalar)
 ST_BLOCK_TYPES(DECLARE, avx2)
 ST_BLOCK_TYPES(DECLARE, avxvnni)
 ST_BLOCK_TYPES(DECLARE, avx512vnni)
+ST_BLOCK_TYPES(DECLARE, avx512vbmi)
 ST_BLOCK_TYPES(DECLARE, neon)
 ST_BLOCK_TYPES(DECLARE, dotprod)
 ST_BLOCK_TYPES(DECLARE, i8mm)
@@ -19,6 +20,6 @@ ST_BLOCK_TYPES(DECLARE, i8mm)
 st_blocks_quantize_fn st_blocks_quantize_plain;
 st_blocks_quantize_fn st_blocks_quantize_avx2;
 st_blocks_quantize_fn st_blocks_quantize_neon;
-st_blocks_arrange_fn st_blocks_arrange_avx2;
+st_blocks_arrange_fn st_blocks_arrange_avx2, st_blocks_arrange_avx512;
 
 #endif

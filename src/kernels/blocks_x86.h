@@ -64,7 +64,7 @@ INLINE halves halves_of_exponents(const unsigned char *p, size_t stride, size_t 
 }
 
 // The half at p[i * stride] for i in [0, n), zeros behind them; n in [1, 8].
-INLINE halves halves_at(const unsigned char *p, size_t stride, size_t n) {
+INLINE halves halves_one_by_one(const unsigned char *p, size_t stride, size_t n) {
     short h[8];
     UNROLLED for (size_t i = 0; i < 8; i++) h[i] = (short)half_bits(p + st_min(i, n - 1) * stride);
     __m128i v = _mm_setr_epi16(h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7]);
@@ -74,8 +74,8 @@ INLINE halves halves_at(const unsigned char *p, size_t stride, size_t n) {
 }
 
 // Two halves at p[i * stride].
-INLINE void halves_pairs_at(const unsigned char *p, size_t stride, size_t n, halves *first,
-                            halves *second) {
+INLINE void halves_pairs_one_by_one(const unsigned char *p, size_t stride, size_t n, halves *first,
+                                    halves *second) {
     uint32_t h[8];
     UNROLLED for (size_t i = 0; i < 8; i++) h[i] =
         i < n ? u32_at(p + st_min(i, n - 1) * stride) : 0;
