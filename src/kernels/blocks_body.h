@@ -345,11 +345,13 @@ INLINE void add_any_tail(const struct type *t, const unsigned char *b, size_t n,
                          sums *sum) {
     if (n == 0) return;
 #ifdef ARRANGED_TAILS
-    if (t->arrange && n == 4) // a constant
-        add_arranged(t, b, 4, x, x_col, n_columns, sum);
-    else if (t->arrange)
-        add_arranged(t, b, n, x, x_col, n_columns, sum);
-    if (t->arrange) return;
+    if (t->arrange && n > 2) { // of two parts, most of that would be for nothing
+        if (n == 4) // a constant
+            add_arranged(t, b, 4, x, x_col, n_columns, sum);
+        else
+            add_arranged(t, b, n, x, x_col, n_columns, sum);
+        return;
+    }
 #endif
     if (n <= 2)
         add_tail(t, b, n, 1, x, x_col, n_columns, sum);
