@@ -15,7 +15,7 @@ bool st_device_attends(const struct st_device *device, const struct st_device_at
 static const char *check_args(const struct st_device *device, const struct st_attend_args *a) {
     const struct st_device_attention *shape = &a->shape;
     size_t row = st_kv_row_bytes(shape->type, shape->dim), keys = a->position + a->n, head;
-    size_t alignment = st_max(1, st_kv_traits[shape->type].value_bits / 8);
+    size_t alignment = st_max(1, ST_ATTEND_ALIGNMENT * st_kv_traits[shape->type].value_bits / 8);
     size_t query = (size_t)shape->n_heads * shape->dim * sizeof(float);
     if (a->position > INT32_MAX || a->n > INT32_MAX || a->n > device->caps.max_rows)
         return "attention of too many tokens";

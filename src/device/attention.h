@@ -12,6 +12,8 @@
 
 // Keys of a step of the online softmax, which begin at multiples of it.
 enum { ST_DEVICE_KEY_TILE = 64 };
+// Values that a device may read at once: where keys and values begin is aligned to so many.
+enum { ST_ATTEND_ALIGNMENT = 4 };
 
 // A layer's. Query head h meets the keys of head h / (n_heads / n_kv).
 struct st_device_attention {

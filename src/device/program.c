@@ -59,7 +59,7 @@ static bool cache_fits(const struct check *c, const struct st_device_attention *
         !st_size_mul(c->options->positions, row, &bytes) ||
         !st_size_add(bytes, (size_t)c->options->caches, &end))
         return false;
-    size_t alignment = st_max(1, st_kv_traits[a->type].value_bits / 8);
+    size_t alignment = st_max(1, ST_ATTEND_ALIGNMENT * st_kv_traits[a->type].value_bits / 8);
     return rows->buffer == c->options->cache &&
            st_slice_fits(c->device, rows, a->n_kv, bytes, alignment) &&
            (a->n_kv - 1) * rows->row_bytes + end <= rows->buffer->bytes - rows->offset;
@@ -83,7 +83,8 @@ static bool rotate_is_right(const struct check *c, const struct st_program_rotat
 static bool attend_is_right(const struct check *c, const struct st_program_attend *p) {
     const struct st_device_attention *a = &p->shape;
     return cache_fits(c, a, &p->keys) && cache_fits(c, a, &p->values) &&
-           floats_fit(c, &p->q, a->n_heads * a->dim) &&
+           fits(c, &p->q, a->n_heads * a->dim * sizeof(float),
+                ST_ATTEND_ALIGNMENT * sizeof(float)) &&
            floats_fit(c, &p->out, a->n_heads * a->dim) && place_fits(c, &p->place) &&
            p->scores.buffer == c->options->memory &&
            st_slice_fits(c->device, &p->scores, a->n_heads, c->options->positions * sizeof(float),

@@ -54,7 +54,8 @@ struct st_program_rotate {
     struct st_slice rows;
 };
 
-// What a rotated query attends to, in a cache that holds the token's own rows.
+// What a rotated query attends to, in a cache that holds the token's own rows. q and the cache's
+// rows are aligned to four values, and so is what is added to where they begin.
 struct st_program_attend {
     struct st_device_attention shape;
     struct st_slice q, out, place;

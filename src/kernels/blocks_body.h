@@ -346,6 +346,7 @@ INLINE void add_any_tail(const struct type *t, const unsigned char *b, size_t n,
     if (n == 0) return;
 #ifdef ARRANGED_TAILS
     if (t->arrange && n > 2) { // of two parts, most of that would be for nothing
+        prefetch(b, n * t->chunk_bytes / ST_BLOCKS_PARTS);
         if (n == 4) // a constant
             add_arranged(t, b, 4, x, x_col, n_columns, sum);
         else

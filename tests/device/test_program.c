@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs on devices that run them: an input is normalised, activated and quantized with the bits
-// of the host, and operations that break a rule are refused. What follows an input is compared in
-// session/test_device_step.c, of whole models.
+// Programs on devices that run them: an input is normalised, activated and quantized, and a query
+// attends, with the bits of the host; operations that break a rule are refused. What is between
+// them is compared in session/test_device_step.c, of whole models.
 #include "base/cpu.h"
 #include "device/driver.h"
+#include "kernels/attention.h"
 #include "kernels/nested.h"
 #include "support/support.h"
 
@@ -15,7 +16,7 @@
 
 #define PROGRAMS "opencl:decode=1"
 
-enum { ROUNDS = 40, MOST = 700, ROOM = 8 * MOST * sizeof(float) };
+enum { ROUNDS = 40, MOST = 700, POSITIONS = 160, MAX_DIM = 112, ROOM = 512 << 10 };
 
 static struct st_device *open_or_skip(void) {
     struct st_device *device = NULL;
@@ -64,7 +65,7 @@ static void move(struct memory *m, unsigned how, void *device_content) {
 static stint_status compile(struct st_device *device, struct memory *m,
                             const struct st_program_op *op, struct st_program **program) {
     const struct st_program_options o = {
-        .ops = op, .n_ops = 1, .memory = m->buffer, .cache = m->buffer, .positions = 1};
+        .ops = op, .n_ops = 1, .memory = m->buffer, .cache = m->buffer, .positions = POSITIONS};
     return st_device_compile_program(device, &o, program);
 }
 
@@ -142,6 +143,86 @@ static void inputs_have_the_bits_of_the_host(void **state) {
     free(got);
 }
 
+// ---- Attention
+
+static const struct st_kv_kernel *kv_kernel(const struct st_device_attention *a) {
+    return &st_attention_select(st_cpu_flags())->kv[a->type];
+}
+
+// Of all key-value heads, row_bytes apart.
+static struct st_slice put_cache(struct memory *m, const struct st_device_attention *a) {
+    const size_t row = st_kv_row_bytes(a->type, a->dim);
+    struct st_slice s = put(m, a->n_kv * POSITIONS * row);
+    s.row_bytes = POSITIONS * row;
+    for (size_t i = 0; i < (size_t)a->n_kv * POSITIONS; i++) {
+        float values[MAX_DIM];
+        for (size_t d = 0; d < a->dim; d++) values[d] = ts_random_float(-2.0f, 2.0f);
+        kv_kernel(a)->store(values, a->dim, m->host + s.offset + i * row);
+    }
+    return s;
+}
+
+static struct st_program_op random_attend(struct memory *m, uint32_t position) {
+    const uint32_t n_kv = 1 + (uint32_t)ts_random_below(2);
+    const struct st_device_attention shape = {
+        .type = ts_random_below(2) ? ST_KV_F32 : ST_KV_F16,
+        .n_heads = n_kv * (1 + (uint32_t)ts_random_below(2)),
+        .n_kv = n_kv,
+        .dim = 4 + 4 * (uint32_t)ts_random_below(MAX_DIM / 4),
+        .window = ts_random_below(3) ? 0 : 1 + (uint32_t)ts_random_below(POSITIONS),
+        .scale = 0.2f,
+        .softcap = ts_random_below(3) ? 0.0f : 20.0f};
+    struct st_program_attend p = {.shape = shape};
+    const struct st_program_place place = {.position = position};
+    p.q = put_floats(m, (size_t)shape.n_heads * shape.dim);
+    p.out = put(m, (size_t)shape.n_heads * shape.dim * sizeof(float));
+    p.place = put(m, sizeof place);
+    memcpy(m->host + p.place.offset, &place, sizeof place);
+    p.keys = put_cache(m, &shape);
+    p.values = put_cache(m, &shape);
+    p.scores = put(m, shape.n_heads * POSITIONS * sizeof(float));
+    p.scores.row_bytes = POSITIONS * sizeof(float);
+    return (struct st_program_op){.kind = ST_PROGRAM_ATTEND, .attend = p};
+}
+
+static void attend(struct memory *m, const struct st_program_attend *p, uint32_t position) {
+    const struct st_device_attention *a = &p->shape;
+    const uint32_t first = a->window && position + 1 > a->window ? position + 1 - a->window : 0;
+    const size_t rows = first * st_kv_row_bytes(a->type, a->dim);
+    float scores[POSITIONS];
+    for (size_t h = 0; h < a->n_heads; h++) {
+        const size_t of = h / (a->n_heads / a->n_kv) * p->keys.row_bytes + rows;
+        kv_kernel(a)->decode(floats_of(m, p->q) + h * a->dim, 1, m->host + p->keys.offset + of,
+                             m->host + p->values.offset + of, position + 1 - first, a->dim,
+                             a->scale, a->softcap, NULL, false, scores,
+                             floats_of(m, p->out) + h * a->dim);
+    }
+}
+
+static void queries_have_the_bits_of_the_host(void **state) {
+    (void)state;
+    struct st_device *device = open_or_skip();
+    struct memory *m = calloc(1, sizeof *m);
+    unsigned char *got = malloc(ROOM);
+    assert_int_equal(st_buffer_allocate(device, ROOM, &m->buffer), STINT_OK);
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint32_t position = (uint32_t)ts_random_below(POSITIONS);
+        m->used = 0;
+        const struct st_program_op op = random_attend(m, position);
+        const struct st_program_attend *p = &op.attend;
+        move(m, ST_MAP_WRITE, NULL);
+        run(device, m, &op);
+        attend(m, p, position);
+        move(m, ST_MAP_READ, got);
+        assert_memory_equal(got + p->out.offset, m->host + p->out.offset,
+                            (size_t)p->shape.n_heads * p->shape.dim * sizeof(float));
+    }
+    st_buffer_free(m->buffer);
+    st_device_close(device);
+    free(m);
+    free(got);
+}
+
 static void what_breaks_a_rule_is_refused(void **state) {
     (void)state;
     struct st_device *device = open_or_skip();
@@ -189,6 +270,7 @@ static void other_devices_run_none(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inputs_have_the_bits_of_the_host),
+        cmocka_unit_test(queries_have_the_bits_of_the_host),
         cmocka_unit_test(what_breaks_a_rule_is_refused),
         cmocka_unit_test(other_devices_run_none),
     };
