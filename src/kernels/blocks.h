@@ -32,7 +32,8 @@ struct st_blocks_chunk {
     float scale[ST_BLOCKS_PARTS];
     float sum[ST_BLOCKS_PARTS];          // scale times the part's sum of q
     float half_sum[2 * ST_BLOCKS_PARTS]; // the same of 16 elements each
-    // high and low of a whole chunk again, in two orders, for kernels that arrange codes.
+    // high and low again in the order of kernels that arrange codes: of blocks_arranged.h both, of
+    // blocks_arranged_512.h the first.
     int8_t by_blocks[2][ST_BLOCKS_CHUNK], by_pairs[2][ST_BLOCKS_CHUNK];
 };
 
@@ -54,7 +55,7 @@ typedef void st_blocks_quantize_fn(const float *restrict x, int8_t *restrict hig
                                    int8_t *restrict low, int16_t *restrict q, float *restrict scale,
                                    float *restrict sum, float *restrict half_sum);
 
-// Sets by_blocks and by_pairs (blocks_arranged.h).
+// Sets those of by_blocks and by_pairs that its kernels read.
 typedef void st_blocks_arrange_fn(struct st_blocks_chunk *x);
 
 struct st_blocks {

@@ -35,6 +35,18 @@ struct memory {
     size_t used;
 };
 
+static struct memory *open_memory(struct st_device *device) {
+    struct memory *m = calloc(1, sizeof *m);
+    assert_int_equal(st_buffer_allocate(device, ROOM, &m->buffer), STINT_OK);
+    return m;
+}
+
+static void close_all(struct memory *m, struct st_device *device) {
+    st_buffer_free(m->buffer);
+    st_device_close(device);
+    free(m);
+}
+
 static struct st_slice put(struct memory *m, size_t bytes) {
     struct st_slice s = {.buffer = m->buffer, .offset = m->used};
     m->used = st_round_up(m->used + bytes, ST_DEVICE_ALIGNMENT);
@@ -124,9 +136,8 @@ static struct st_program_op random_quantize(struct memory *m) {
 static void inputs_have_the_bits_of_the_host(void **state) {
     (void)state;
     struct st_device *device = open_or_skip();
-    struct memory *m = calloc(1, sizeof *m);
+    struct memory *m = open_memory(device);
     unsigned char *got = malloc(ROOM);
-    assert_int_equal(st_buffer_allocate(device, ROOM, &m->buffer), STINT_OK);
     for (int round = 0; round < ROUNDS; round++) {
         memset(m->host, 0, ROOM);
         m->used = 0;
@@ -137,9 +148,7 @@ static void inputs_have_the_bits_of_the_host(void **state) {
         move(m, ST_MAP_READ, got);
         assert_memory_equal(got, m->host, ROOM);
     }
-    st_buffer_free(m->buffer);
-    st_device_close(device);
-    free(m);
+    close_all(m, device);
     free(got);
 }
 
@@ -202,9 +211,8 @@ static void attend(struct memory *m, const struct st_program_attend *p, uint32_t
 static void queries_have_the_bits_of_the_host(void **state) {
     (void)state;
     struct st_device *device = open_or_skip();
-    struct memory *m = calloc(1, sizeof *m);
+    struct memory *m = open_memory(device);
     unsigned char *got = malloc(ROOM);
-    assert_int_equal(st_buffer_allocate(device, ROOM, &m->buffer), STINT_OK);
     for (int round = 0; round < ROUNDS; round++) {
         const uint32_t position = (uint32_t)ts_random_below(POSITIONS);
         m->used = 0;
@@ -217,18 +225,15 @@ static void queries_have_the_bits_of_the_host(void **state) {
         assert_memory_equal(got + p->out.offset, m->host + p->out.offset,
                             (size_t)p->shape.n_heads * p->shape.dim * sizeof(float));
     }
-    st_buffer_free(m->buffer);
-    st_device_close(device);
-    free(m);
+    close_all(m, device);
     free(got);
 }
 
 static void what_breaks_a_rule_is_refused(void **state) {
     (void)state;
     struct st_device *device = open_or_skip();
-    struct memory *m = calloc(1, sizeof *m);
+    struct memory *m = open_memory(device);
     struct st_program *program = NULL;
-    assert_int_equal(st_buffer_allocate(device, ROOM, &m->buffer), STINT_OK);
     struct st_program_quantize right = {.n = 64, .terms = 1, .x = put_floats(m, 64)};
     right.to = put(m, st_stored_input_bytes(ST_STORED_NESTED, 64, 1, 2));
     struct st_program_quantize wrong[7];
@@ -251,9 +256,7 @@ static void what_breaks_a_rule_is_refused(void **state) {
     for (int i = 0; i < 2; i++)
         assert_int_equal(compile(device, m, &no_shape[i], &program), STINT_E_INTERNAL);
     assert_null(program);
-    st_buffer_free(m->buffer);
-    st_device_close(device);
-    free(m);
+    close_all(m, device);
 }
 
 static void other_devices_run_none(void **state) {

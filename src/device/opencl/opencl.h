@@ -6,10 +6,9 @@
 // Settings, separated by commas. device=N: the N-th of all OpenCL devices, GPUs first; items=N,
 // tokens=N: in place of the device file's (share/opencl); copy=1: weights are copied even where the
 // device reads the host's memory; steps=1: division in software; host_norms=1: the CPU normalises
-// inputs; attention=0 or 1, decode=0 or 1, decode_items=N: in place of the device
-// file's; timeout=MS: how long a waiter waits. For
-// tests: error=N, lose=N: the N-th call of OpenCL fails, or finds no device any more; hang=N: the
-// N-th job never ends.
+// inputs; attention=0 or 1, decode=0 or 1, decode_items=N: in place of the device file's;
+// timeout=MS: how long a waiter waits. For tests: error=N, lose=N: the N-th call of OpenCL fails,
+// or finds no device any more; hang=N: the N-th job never ends.
 #ifndef ST_DEVICE_OPENCL_OPENCL_H
 #define ST_DEVICE_OPENCL_OPENCL_H
 
