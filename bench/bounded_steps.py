@@ -8,7 +8,8 @@ program's pages of it count.
     bench/bounded_steps.py MODEL.gguf --shares 50,75 --tokens 2000 --llama-bench DIR/llama-bench
 
 Other models of stint that run beside it, e.g. a package of the same: --also MODEL.stint, with
---schedule as run takes it.
+--schedule as run takes it. Texts go on from one of code; with --chat FILE, of MT-bench's
+question.jsonl, each round answers another question.
 """
 import argparse
 import json
@@ -66,10 +67,13 @@ def run_in(limit, path, command):
         group.close()
 
 
-def stint(options, path, limit, tokens, extra=()):
+def stint(options, path, limit, tokens, extra=(), number=0):
     bound = limit - options.spare * MIB
+    prompt = ["-p", PROMPT] if not options.chat else [
+        "-c", "--temp", "0", "-p",
+        json.loads(options.chat.read_text().splitlines()[10 * number % 80])["turns"][0]]
     return run_in(limit, path, [
-        options.stint, "run", path, "-p", PROMPT, "-n", str(tokens), "--ignore-eos", "--ctx",
+        options.stint, "run", path, *prompt, "-n", str(tokens), "--ignore-eos", "--ctx",
         str(options.context), "--threads", str(options.threads), "--memory", f"{bound // MIB}M",
         "--json", *extra])
 
@@ -83,8 +87,7 @@ def llama(options, path, limit):
 
 
 def rate(report):
-    return report["decode"]["tokens_per_second"] if "decode" in report else \
-        1 / report["step_seconds"]["median"]
+    return report["decode_tokens_per_second"]
 
 
 def print_latency(options, subjects, limits):
@@ -109,7 +112,7 @@ def print_beside(options, subjects, limits, gguf):
             for number in range(options.rounds):
                 print(f"{name}, {share} %: round {number + 1}", file=sys.stderr)
                 theirs, their_peak = llama(options, gguf, limit)
-                report, peak = stint(options, path, limit, options.round_tokens, extra)
+                report, peak = stint(options, path, limit, options.round_tokens, extra, number)
                 pairs.append((theirs, rate(report)))
                 peaks.append((their_peak, peak))
             medians = [statistics.median(p[i] for p in pairs) for i in range(2)]
@@ -126,6 +129,7 @@ def main():
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("--also", type=pathlib.Path)
     parser.add_argument("--schedule", default="none")
+    parser.add_argument("--chat", type=pathlib.Path)
     parser.add_argument("--stint", default="build/stint")
     parser.add_argument("--llama-bench")
     parser.add_argument("--shares", default="50,75", help="of the file, in percent")

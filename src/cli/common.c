@@ -177,7 +177,7 @@ const struct st_cli_option st_cli_common_rows[] = {
      .max = 7,
      .help = "of --drafts: where nothing was like the text's end, draft with so many bits of a "
              "package's nested weights, or the next fewer where that measures faster, below the "
-             "text's precision; 0: do not; auto: 4, with --memory 0",
+             "text's precision; 0: do not; auto: 4, with --memory 2 where that saves reading",
      .offset = offsetof(struct st_cli_common, draft_bits)},
     {.name = "quality",
      .often = true,
@@ -303,7 +303,7 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
         .leave_out = common->no_predictor != 0 ? STINT_LEAVE_PREDICTOR : 0,
         .order = st_cli_order(common),
         .n_drafts = unless_bounded(common, common->n_drafts, STINT_MAX_STEP_ROWS - 1, 7),
-        .draft_bits = unless_bounded(common, common->draft_bits, 4, 0)};
+        .draft_bits = unless_bounded(common, common->draft_bits, 4, 2)};
 }
 
 json_t *st_cli_schedule(const stint_session *session) {

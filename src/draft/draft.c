@@ -11,6 +11,8 @@ static const struct {
 } classes[ST_DRAFT_CLASSES] = {{1, 1.0f}, {2, 1.6f},  {4, 2.2f},
                                {8, 2.8f}, {16, 3.2f}, {INT32_MAX, 3.6f}};
 
+enum { TRUSTED = 3, OFTEN = 8 }; // steps without drafts
+
 static const float PRIOR_TRIES = 4.0f, MAX_TRIES = 64.0f;
 
 static int class_of(size_t length) {
@@ -114,6 +116,12 @@ static void fit(struct st_draft_costs *c, double rows, double seconds) {
     for (int i = 0; i < 5; i++) c->sums[i] = decay * c->sums[i] + x[i];
 }
 
+bool st_draft_is_due(const struct st_draft_costs *c) {
+    enum { FIRST = 16, THEN = 64, LATER = 256 }; // steps with drafts from one without to the next
+    unsigned every = c->n_plain < TRUSTED ? FIRST : c->n_plain < OFTEN ? THEN : LATER;
+    return !c->always && c->n_drafted >= every;
+}
+
 void st_draft_measure(struct st_draft_costs *c, const struct st_draft_step *step) {
     double rows = (double)step->n_rows;
     if (step->bits != c->bits)
@@ -127,9 +135,14 @@ void st_draft_measure(struct st_draft_costs *c, const struct st_draft_step *step
     if (step->n_rows > c->longest) c->longest = step->n_rows;
     if (step->n_rows > 1) fit(c, rows, step->seconds);
     if (step->n_rows == step->n_texts) {
-        c->plain[step->n_rows] = st_draft_average(c->plain[step->n_rows], step->seconds);
+        double *plain = &c->plain[step->n_rows];
+        bool first = *plain > 0.0 && c->n_plain < TRUSTED;
+        *plain = first ? fmin(*plain, step->seconds) : st_draft_average(*plain, step->seconds);
+        c->n_plain += c->n_plain < OFTEN;
+        c->n_drafted = 0;
         return;
     }
+    c->n_drafted++;
     double plain = c->plain[step->n_texts];
     c->gain += plain * (double)step->n_tokens / (double)step->n_texts - seconds;
     // What was won long ago is no reason to lose now.
@@ -145,7 +158,7 @@ size_t st_draft_select(const struct st_draft_costs *c, unsigned bits, size_t n_t
     const double worth = 1.02; // a smaller gain is not certain
     double plain = c->plain[n_texts], tokens = (double)n_texts;
     if (c->always) return n;
-    if (bits != c->bits || plain <= 0.0) return 0;
+    if (bits != c->bits || plain <= 0.0 || st_draft_is_due(c)) return 0;
     double allowed = st_draft_allowed(c, n_texts), best = worth * tokens / plain;
     // A line says little about steps of many more rows than those that were measured.
     size_t known = c->longest > n_texts ? c->longest : n_texts, best_n = 0;

@@ -38,6 +38,7 @@ struct st_draft_costs {
     bool always;    // drafts are selected whatever they cost
     double total;   // seconds of all steps
     double gain;    // seconds that drafts saved; negative: lost
+    unsigned n_plain, n_drafted; // steps without drafts; with drafts since the last one
 };
 
 // What a step took.
@@ -56,6 +57,9 @@ double st_draft_average(double old, double seconds);
 // `expected` seconds, 0 if nothing is known. Else drafts would be blamed for all disturbances that
 // come while they are computed, and single tokens for none.
 double st_draft_undisturbed(double seconds, double expected);
+// Whether a step should go without drafts, to see what that costs: often while few did, as the
+// first ones read weights that are not in the caches yet, or not in memory, and seldom later.
+bool st_draft_is_due(const struct st_draft_costs *costs);
 // The estimated seconds of a step of n_rows > 0. 0: nothing was measured.
 double st_draft_cost(const struct st_draft_costs *costs, size_t n_rows);
 // The seconds that drafts of one step of n_texts other rows may lose.

@@ -97,6 +97,10 @@ static double verifying(const struct st_self_draft *d, const struct st_draft_cos
     return is_known(d) ? cost : fmin(cost, hoped);
 }
 
+double st_self_draft_hope(const struct st_self_draft *d) {
+    return is_known(d) ? mean_chance(d) : 0.0;
+}
+
 // ---- What pays
 
 struct st_self_plan st_self_draft_plan(const struct st_self_draft *d,
@@ -105,9 +109,10 @@ struct st_self_plan st_self_draft_plan(const struct st_self_draft *d,
     const double worth = 1.02; // a smaller gain is not certain
     struct st_self_plan plan = {0};
     double plain = costs->plain[about->n_all], allowed = st_draft_allowed(costs, about->n_all);
-    if (costs->bits != d->target || plain <= 0.0) return plan;
+    if (costs->bits != d->target || plain <= 0.0 || st_draft_is_due(costs)) return plan;
     double tokens = about->tokens, chance = (double)about->n_texts;
-    double best = worth * tokens / verifying(d, costs, about, about->n_rows);
+    plan.without = tokens / verifying(d, costs, about, about->n_rows);
+    double best = worth * plan.without;
     size_t max = is_known(d) ? about->max : st_min(about->max, 1);
     for (size_t k = 1; k <= max; k++) {
         size_t rows = about->n_rows + k * about->n_texts;

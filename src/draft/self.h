@@ -38,6 +38,8 @@ void st_self_draft_at(struct st_self_draft *draft, unsigned bits, unsigned targe
 // The probability that a token is right which was picked with this margin: its logit minus the
 // largest other one.
 double st_self_draft_chance(const struct st_self_draft *draft, float margin);
+// The same of one that is not picked yet; 0 where too little is known.
+double st_self_draft_hope(const struct st_self_draft *draft);
 void st_self_draft_observe(struct st_self_draft *draft, float margin, bool right);
 // A step that drafted. Returns what it is to count for: its time without disturbances, to which the
 // first steps belong, which read weights into the caches or from a file.
@@ -45,8 +47,9 @@ double st_self_draft_measure(struct st_self_draft *draft, const struct st_draft_
                              size_t n_rows, double seconds);
 
 struct st_self_plan {
-    double rate; // tokens a second that are expected; 0: drafting would not pay
-    size_t max;  // most drafts of a text: more might lose what drafts may not (st_draft_select)
+    double rate;    // tokens a second that are expected; 0: drafting would not pay
+    double without; // and if nothing more is drafted; 0: unknown
+    size_t max;     // most drafts of a text: more might lose what drafts may not (st_draft_select)
 };
 struct st_self_plan st_self_draft_plan(const struct st_self_draft *draft,
                                        const struct st_draft_costs *costs,

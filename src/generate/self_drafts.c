@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "session/weights/bounded.h"
 
+#include <math.h>
+
 static unsigned kept_below(const struct stint_session *s, unsigned most, unsigned bits) {
     unsigned drafts = st_precision_below(s->model, most, bits);
     bool kept = !s->bounded || s->bounded->pins.precisions >> drafts & 1;
@@ -27,6 +29,7 @@ struct chain {
     struct st_proposal *proposals[STINT_MAX_STEP_ROWS];
     size_t n;
     size_t room;                 // rows that the verifying step still has
+    uint32_t way;                // of the session's drafts
     struct st_self_draft *draft; // of the session, at the precision of these steps
     struct st_self_plan plan;
     float *logits;
@@ -36,21 +39,24 @@ static void select_way(struct stint_session *s, const struct st_self_case *about
     struct st_self_plan plans[ST_SELF_WAYS];
     for (size_t i = 0; i < ST_SELF_WAYS; i++)
         plans[i] = st_self_draft_plan(&s->drafting.selfs[i], &s->drafting.costs, about);
-    s->drafting.way = (uint32_t)st_self_draft_select(s->drafting.selfs, plans, s->drafting.turn);
-    c->draft = &s->drafting.selfs[s->drafting.way];
-    c->plan = plans[s->drafting.way];
+    c->way = (uint32_t)st_self_draft_select(s->drafting.selfs, plans, s->drafting.turn);
+    c->draft = &s->drafting.selfs[c->way];
+    c->plan = plans[c->way];
     if (s->drafting.costs.always) c->plan.max = about->max;
 }
 
-static void begin(struct stint_session *s, struct st_rows *rows, struct st_proposal *proposals,
-                  struct chain *c) {
+// Plans for the texts that have no proposal, and those whose first token is less likely to be right
+// than `weaker`.
+static void plan(struct stint_session *s, struct st_rows *rows, struct st_proposal *proposals,
+                 double weaker, struct chain *c) {
     struct st_self_case about = {
         .n_all = rows->n_texts, .n_rows = rows->n_texts, .tokens = (double)rows->n_texts};
     for (size_t i = 0; i < rows->n_texts; i++) {
         struct st_proposal *p = &proposals[i];
-        about.n_rows += p->n_selected;
-        for (size_t k = 0; k < p->n_selected; k++) about.tokens += p->chances[k];
-        if (p->n_selected || p->max == 0) continue;
+        bool stays = p->n_selected && p->chances[0] >= weaker;
+        about.n_rows += stays ? p->n_selected : 0;
+        for (size_t k = 0; k < p->n_selected && stays; k++) about.tokens += p->chances[k];
+        if (stays || p->max == 0) continue;
         if (s->ahead.on && !st_ahead_is_ready(s, rows->texts[i].sequence)) continue;
         c->texts[c->n] = &rows->texts[i];
         c->proposals[c->n++] = p;
@@ -58,13 +64,25 @@ static void begin(struct stint_session *s, struct st_rows *rows, struct st_propo
     }
     about.n_texts = c->n;
     c->room = st_min(STINT_MAX_STEP_ROWS, s->chunk_len) - about.n_rows;
-    if (c->n == 0 || c->room < c->n) {
-        c->n = 0;
-        return;
-    }
-    about.max = st_min(about.max, c->room / c->n);
+    if (c->room < c->n) c->n = 0;
+    about.max = c->n ? st_min(about.max, c->room / c->n) : 0;
     select_way(s, &about, c);
+}
+
+// Fewer bits may take the place of what followed earlier words.
+static void begin(struct stint_session *s, struct st_rows *rows, struct st_proposal *proposals,
+                  struct chain *c) {
+    struct chain instead = *c;
+    double hope = 0.0;
+    for (size_t i = 0; i < ST_SELF_WAYS; i++)
+        hope = fmax(hope, st_self_draft_hope(&s->drafting.selfs[i]));
+    plan(s, rows, proposals, 0.0, c);
+    plan(s, rows, proposals, hope, &instead);
+    if (instead.n > c->n && instead.plan.rate > fmax(c->plan.rate, c->plan.without)) *c = instead;
+    if (c->n == 0) return;
+    s->drafting.way = c->way;
     if (c->plan.rate > 0.0 || s->drafting.costs.always) {
+        for (size_t i = 0; i < c->n; i++) c->proposals[i]->n_selected = 0;
         s->drafting.turn++;
         return;
     }

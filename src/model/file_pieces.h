@@ -28,6 +28,7 @@ struct st_file_piece {
     uint32_t file;     // of the checkpoint's
     // The precision of the steps that take it, ST_NESTED_STORED for INT8; 0: it is not nested.
     uint32_t bits;
+    unsigned also; // other precisions whose steps take it, bit b for b bits
 };
 
 struct st_file_pieces {
@@ -35,7 +36,7 @@ struct st_file_pieces {
     size_t n;
 };
 
-enum { ST_PIECE_ROWS = 16 };  // of a group, where rows are as a checkpoint stores them
+enum { ST_PIECE_ROWS = 16 };   // of a group, where rows are as a checkpoint stores them
 enum { ST_PIECE_STRIPS = 16 }; // of a piece, at most: gate and up, 8 bits
 
 // The place of a linear's first part in the table; its other parts follow.

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { HASH_BYTES = 640 }; // of a hash under way
+enum {
+    HASH_BYTES = 640, // of a hash under way
+    DRAFTS = 4,       // passes that draft, for each that verifies what they drafted
+};
 
 // ---- Opening
 
@@ -65,8 +68,7 @@ static stint_status bind_piece(const struct st_slices_source *source,
         if (piece->strips[i].hashed && !(s->states[i] = XXH3_createState()))
             return st_fail(STINT_E_NOMEM, "no memory to check the weights");
     if (!piece->n_strips) return STINT_OK;
-    s->slice_groups =
-        st_slice_groups(piece, plan->entry_bytes[s->region], plan->slack_bytes[s->region]);
+    s->slice_groups = st_slice_groups(piece, plan->entry_bytes[s->region]);
     s->n = (uint32_t)st_ceil_div(s->n_groups, s->slice_groups);
     s->first = taken->ids[s->region];
     s->first_seen = taken->seen;
@@ -88,15 +90,23 @@ static enum st_evict when_to_evict(const struct st_slices *s, const struct st_sl
     return stays ? ST_EVICT_LAST : ST_EVICT_FIRST;
 }
 
-// Decides which slices stay in this kind of pass; a step takes all that a prompt does.
+// What a slice that stays saves between two passes of the kind.
+static uint32_t saves(const struct st_slices *s, const struct st_sliced *g, uint32_t slice) {
+    unsigned passes = s->staying == ST_PASS_PROMPT ? ST_PASS_PROMPT | ST_PASS_STEP : s->staying;
+    uint32_t bytes = (uint32_t)st_slice_bytes(g->piece, g->slice_groups, slice);
+    if (g->passes & s->drafts) return DRAFTS * bytes;
+    return g->passes & passes ? bytes : 0;
+}
+
+// Decides which slices stay until there are passes of another kind; a step takes all that a prompt
+// does.
 static void keep(struct st_slices *s) {
     struct st_cache *cache = &s->regions[ST_REGION_FIXED];
-    unsigned passes = s->pass == ST_PASS_PROMPT ? ST_PASS_PROMPT | ST_PASS_STEP : s->pass;
     if (cache->n_ids == 0) return;
     memset(s->bytes, 0, cache->n_ids * sizeof *s->bytes);
     for (const struct st_sliced *g = s->pieces; g < s->pieces + s->n_pieces; g++)
-        for (uint32_t i = 0; i < g->n && g->region == ST_REGION_FIXED && g->passes & passes; i++)
-            s->bytes[g->first + i] = (uint32_t)st_slice_bytes(g->piece, g->slice_groups, i);
+        for (uint32_t i = 0; i < g->n && g->region == ST_REGION_FIXED; i++)
+            s->bytes[g->first + i] = saves(s, g, i);
     st_keep_largest(s->bytes, cache->n_ids, st_slices_staying(cache->n_entries), s->kept);
     for (uint32_t e = 0; e < cache->n_used; e++)
         st_cache_reorder(cache, (int32_t)e,
@@ -109,8 +119,11 @@ stint_status st_slices_open(const struct st_slices_source *source,
                             const struct st_slices_plan *plan, struct st_loader *loader,
                             struct st_slices *s) {
     struct taken taken = {{0}, 0};
-    *s = (struct st_slices){
-        .model = source->model, .n_pieces = source->pieces->n, .pass = ST_PASS_PROMPT};
+    *s = (struct st_slices){.model = source->model,
+                            .n_pieces = source->pieces->n,
+                            .pass = ST_PASS_PROMPT,
+                            .drafts = source->drafts,
+                            .staying = ST_PASS_PROMPT};
     struct st_arena arena = st_arena_measure();
     lay_out(plan, s, &arena);
     ST_TRY(st_arena_check(&arena, "the weights' cache"));
@@ -244,6 +257,19 @@ static void look_ahead(struct st_slices *s, struct st_slice_place at) {
     }
 }
 
+// Its turn has come, which may be before that of others. False: it is not among them.
+static bool leave_ahead(struct st_slices *s, struct st_slice_place at) {
+    size_t i = 0;
+    while (i < s->n_ahead && (ahead(s, i)->piece != at.piece || ahead(s, i)->slice != at.slice))
+        i++;
+    if (i == s->n_ahead) return false;
+    s->n_read_ahead -= ahead(s, i)->read;
+    for (; i > 0; i--) *ahead(s, i) = *ahead(s, i - 1);
+    s->first_ahead++;
+    s->n_ahead--;
+    return true;
+}
+
 // ---- Their turn
 
 static stint_status damaged(const struct st_slices *s, const struct st_sliced *g, uint32_t strip) {
@@ -298,26 +324,24 @@ stint_status st_slices_take(struct st_slices *s, size_t piece, uint32_t slice,
     struct st_slice_place at = {(uint32_t)piece, slice, false};
     struct st_cache *cache = region(s, piece);
     bool fresh;
-    if (s->n_ahead) {
-        struct st_slice_place next = *ahead(s, 0);
-        if (next.piece == at.piece && next.slice == at.slice) {
-            s->first_ahead++;
-            s->n_ahead--;
-            s->n_read_ahead -= next.read;
-        } else if (!s->pieces[piece].by_chance) {
-            drop_ahead(s);
-        }
-    }
+    if (!leave_ahead(s, at) && !s->pieces[piece].by_chance) drop_ahead(s);
     int32_t entry = take_needed(s, piece, slice);
     if (entry == ST_CACHE_NONE)
         return st_fail(STINT_E_INTERNAL, "the weights' cache holds %u slices too few",
                        cache->n_entries);
     if (!s->pieces[piece].by_chance) look_ahead(s, at);
     ST_TRY(st_cache_wait(cache, entry, &fresh));
-    struct st_sliced *g = &s->pieces[piece];
+    st_slices_strips(s, piece, slice, strips);
+    return fresh ? check(s, &s->pieces[piece], slice, strips) : STINT_OK;
+}
+
+void st_slices_strips(const struct st_slices *s, size_t piece, uint32_t slice,
+                      const unsigned char *strips[ST_PIECE_STRIPS]) {
+    const struct st_sliced *g = &s->pieces[piece];
+    const struct st_cache *cache = &s->regions[g->region];
+    int32_t entry = cache->entry_of[g->first + slice];
     for (uint32_t i = 0; i < g->piece->n_strips; i++)
         strips[i] = st_cache_data(cache, entry) + strip_of(g, slice, i).at;
-    return fresh ? check(s, g, slice, strips) : STINT_OK;
 }
 
 bool st_slices_has(const struct st_slices *s, size_t piece, uint32_t slice) {
@@ -378,6 +402,8 @@ void st_slices_pass(struct st_slices *s, unsigned pass) {
     if (s->pass == pass) return;
     s->pass = pass;
     drop_ahead(s);
+    if (pass & s->drafts || s->staying == pass) return;
+    s->staying = pass;
     keep(s);
 }
 

@@ -61,7 +61,8 @@ struct st_slices {
     struct st_cache regions[ST_N_REGIONS];
     struct st_slice_seen *seen; // [strips of all slices]
     unsigned pass;              // ST_PASS_*
-    // Slices of the fixed region: the bytes that this pass takes of them; whether they stay.
+    unsigned drafts, staying;   // passes that only draft; the last one that did not
+    // Slices of the fixed region: the bytes that passes take of them; whether they stay.
     uint32_t *bytes;
     uint8_t *kept;
     struct st_foresight foresight;
@@ -79,7 +80,6 @@ struct st_slices {
 struct st_slices_plan {
     size_t entry_bytes[ST_N_REGIONS];
     size_t least_bytes[ST_N_REGIONS]; // of an entry
-    size_t slack_bytes[ST_N_REGIONS]; // of an entry, for slices that do not begin at a block
     uint32_t max_strips[ST_N_REGIONS];
     uint64_t bytes[ST_N_REGIONS];     // of the pieces
     uint32_t n_ids[ST_N_REGIONS];     // slices there are
@@ -91,6 +91,7 @@ struct st_slices_source {
     const struct stint_model *model;
     const struct st_file_pieces *pieces;
     unsigned steps;
+    unsigned drafts; // ST_PASS_* that only draft: several come for each of the others
 };
 
 // The size of the entries that suits the pieces best, and how many slices they make. `within`: the
@@ -128,6 +129,9 @@ stint_status st_slices_take(struct st_slices *slices, size_t piece, uint32_t sli
 // True if it could be taken without waiting.
 bool st_slices_has(const struct st_slices *slices, size_t piece, uint32_t slice);
 void st_slices_give(struct st_slices *slices, size_t piece, uint32_t slice);
+// The strips of one that was taken and not given back.
+void st_slices_strips(const struct st_slices *slices, size_t piece, uint32_t slice,
+                      const unsigned char *strips[ST_PIECE_STRIPS]);
 // Begins to read a piece of an expert that will be needed.
 void st_slices_expect(struct st_slices *slices, size_t piece);
 // The same of one that may be needed. Slices are held until they are needed and given back, or let

@@ -4,7 +4,7 @@
 #include "base/size.h"
 
 enum {
-    STEP_BYTES = 64 << 10,
+    STEP_BYTES = 16 << 10,
     MAX_BYTES = 2 << 20,
     READ_BYTES = 32 << 10, // what one more read costs, in bytes of room
 };
@@ -32,7 +32,7 @@ uint32_t st_slice_region(const struct st_config *c, unsigned steps, const struct
 // A prompt takes the head once, after its last pass.
 unsigned st_slice_passes(unsigned steps, const struct st_file_piece *p) {
     enum st_int8_role role = p->linear.role;
-    if (is_nested(p)) return st_pass_nested(p->bits);
+    if (is_nested(p)) return st_pass_nested(p->bits) | p->also;
     return (role == ST_INT8_HEAD ? 0 : ST_PASS_PROMPT) |
            (steps_take(steps, role) ? ST_PASS_STEP : 0);
 }
@@ -42,7 +42,7 @@ unsigned st_slice_passes(unsigned steps, const struct st_file_piece *p) {
 struct sizing {
     const struct st_slices_source *source;
     uint32_t region;
-    size_t widest, slack; // group of the region; of an entry
+    size_t least; // bytes of an entry that any group fits
     uint64_t bytes;
     uint32_t max_strips;
 };
@@ -66,15 +66,14 @@ static void measure(struct sizing *s) {
     s->bytes = 0;
     for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++) {
         if (!is_of(s, p)) continue;
-        s->widest = st_max(s->widest, st_file_piece_group_bytes(p));
-        s->slack = st_max(s->slack, slack_of(p));
+        s->least = st_max(s->least, st_file_piece_group_bytes(p) + slack_of(p));
         s->max_strips = (uint32_t)st_max(s->max_strips, p->n_strips);
         for (uint32_t i = 0; i < p->n_strips; i++) s->bytes += p->strips[i].bytes;
     }
 }
 
-uint32_t st_slice_groups(const struct st_file_piece *p, size_t entry_bytes, size_t slack) {
-    return (uint32_t)((entry_bytes - slack) / st_file_piece_group_bytes(p));
+uint32_t st_slice_groups(const struct st_file_piece *p, size_t entry_bytes) {
+    return (uint32_t)((entry_bytes - slack_of(p)) / st_file_piece_group_bytes(p));
 }
 
 size_t st_slice_bytes(const struct st_file_piece *p, uint32_t slice_groups, uint32_t slice) {
@@ -90,8 +89,7 @@ static uint64_t count_slices(const struct sizing *s, size_t entry_bytes) {
     const struct st_file_pieces *all = s->source->pieces;
     uint64_t n = 0;
     for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++)
-        if (is_of(s, p))
-            n += st_ceil_div(st_file_piece_groups(p), st_slice_groups(p, entry_bytes, s->slack));
+        if (is_of(s, p)) n += st_ceil_div(st_file_piece_groups(p), st_slice_groups(p, entry_bytes));
     return n;
 }
 
@@ -101,7 +99,6 @@ static void plan_region(struct sizing *s, size_t first, size_t last, struct st_s
     uint32_t r = s->region;
     plan->bytes[r] = s->bytes;
     plan->least_bytes[r] = first;
-    plan->slack_bytes[r] = s->slack;
     plan->max_strips[r] = s->max_strips;
     for (size_t bytes = first; bytes <= last; bytes += STEP_BYTES) {
         uint64_t n = count_slices(s, bytes), score = n * (bytes + READ_BYTES);
@@ -118,8 +115,8 @@ void st_slices_plan(const struct st_slices_source *source, const struct st_slice
     for (uint32_t r = 0; r < ST_N_REGIONS; r++) {
         struct sizing s = {.source = source, .region = r};
         measure(&s);
-        if (s.widest == 0) continue; // nothing is in this region
-        size_t first = st_round_up(s.widest + s.slack, STEP_BYTES);
+        if (s.least == 0) continue; // nothing is in this region
+        size_t first = st_round_up(s.least, STEP_BYTES);
         size_t last = within ? within->entry_bytes[r] : st_max(first, MAX_BYTES);
         plan_region(&s, first, last, plan);
     }
@@ -133,7 +130,7 @@ struct st_slices_used st_slices_of_pass(const struct st_slices_source *source,
     const struct st_file_pieces *all = source->pieces;
     for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++) {
         if (!is_of(&s, p) || !(st_slice_passes(source->steps, p) & pass)) continue;
-        uint32_t groups = st_slice_groups(p, plan->entry_bytes[region], plan->slack_bytes[region]);
+        uint32_t groups = st_slice_groups(p, plan->entry_bytes[region]);
         uint32_t n = (uint32_t)st_ceil_div(st_file_piece_groups(p), groups);
         for (uint32_t i = 0; i < n && bytes; i++) *bytes++ = (uint32_t)st_slice_bytes(p, groups, i);
         used.slices += n;

@@ -12,7 +12,7 @@ uint32_t st_slice_region(const struct st_config *config, unsigned steps,
                          const struct st_file_piece *piece);
 unsigned st_slice_passes(unsigned steps, const struct st_file_piece *piece);
 // Groups of a slice.
-uint32_t st_slice_groups(const struct st_file_piece *piece, size_t entry_bytes, size_t slack);
+uint32_t st_slice_groups(const struct st_file_piece *piece, size_t entry_bytes);
 // Bytes of a slice, in all strips.
 size_t st_slice_bytes(const struct st_file_piece *piece, uint32_t slice_groups, uint32_t slice);
 

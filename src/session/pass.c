@@ -9,6 +9,7 @@
 #include "session/linear/op.h"
 #include "session/weights/source.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -238,22 +239,39 @@ static void finish_logits(void *context, size_t from, size_t to, size_t worker) 
     if (!k->finite(x, n)) atomic_store_explicit(&l->damaged, true, memory_order_relaxed);
 }
 
-stint_status st_pass_head(const struct st_run *r, const float *input, size_t n, float *logits) {
-    const struct st_config *c = &r->s->model->config;
-    struct st_operands o = {
-        .role = ST_INT8_HEAD, .x = input, .n = n, .y = {logits}, .y_row = {c->vocab}};
-    ST_TRY(st_op_all(st_op_of(r, ST_UNIT_HEAD), r, &o));
-    return st_pass_finish_logits(r, n, logits);
-}
-
-stint_status st_pass_finish_logits(const struct st_run *r, size_t n, float *logits) {
-    const struct st_config *c = &r->s->model->config;
+static stint_status finish_all(const struct st_run *r, size_t n, float *logits) {
     struct logits l = {.run = r, .logits = logits};
-    st_pool_run_ranges(r->group->pool, finish_logits, &l, n * c->vocab, LOGITS_AT_A_TIME);
+    st_pool_run_ranges(r->group->pool, finish_logits, &l, n, LOGITS_AT_A_TIME);
     if (l.damaged)
         return st_fail(STINT_E_FORMAT, "the logits are not finite numbers: weights of this model "
                                        "are damaged (NaN or infinite)");
     return STINT_OK;
+}
+
+stint_status st_pass_finish_logits(const struct st_run *r, size_t n, float *logits) {
+    return finish_all(r, n * r->s->model->config.vocab, logits);
+}
+
+// Of a step that only drafts: no other token is drafted.
+static stint_status head_in_part(const struct st_run *r, const struct st_operands *o) {
+    struct st_run part = *r;
+    part.n_rows = st_draft_head_rows(&r->s->model->config);
+    ST_TRY(st_op_all(st_op_of(&part, ST_UNIT_HEAD), &part, o));
+    for (size_t t = 0; t < o->n; t++) {
+        float *logits = o->y[0] + t * o->y_row[0];
+        ST_TRY(finish_all(r, part.n_rows, logits));
+        for (size_t i = part.n_rows; i < o->y_row[0]; i++) logits[i] = -INFINITY;
+    }
+    return STINT_OK;
+}
+
+stint_status st_pass_head(const struct st_run *r, const float *input, size_t n, float *logits) {
+    const struct st_config *c = &r->s->model->config;
+    struct st_operands o = {
+        .role = ST_INT8_HEAD, .x = input, .n = n, .y = {logits}, .y_row = {c->vocab}};
+    if (r->s->drafting.partial >> r->bits & 1) return head_in_part(r, &o);
+    ST_TRY(st_op_all(st_op_of(r, ST_UNIT_HEAD), r, &o));
+    return st_pass_finish_logits(r, n, logits);
 }
 
 stint_status st_pass_logits(const struct st_run *r, size_t first, size_t n, float *logits) {

@@ -252,7 +252,9 @@ static stint_status open_bounded(const stint_model *model, const stint_session_o
                                    .leave_out = options->leave_out,
                                    .needs = st_schedule_needs(model, &s->precision, s->learned)};
     st_precision_needs_of_drafts(model, &s->precision, s->drafting.bits, &o.needs);
-    return st_bounded_open(model, &o, &s->bounded);
+    ST_TRY(st_bounded_open(model, &o, &s->bounded));
+    s->drafting.partial = s->bounded->pins.drafts;
+    return STINT_OK;
 }
 
 static stint_status attach(const stint_session_options *options, struct stint_session *s) {

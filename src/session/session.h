@@ -151,6 +151,7 @@ typedef const float *st_observe_fn(void *context, const struct st_linear_input *
 struct st_drafting {
     uint32_t n;             // most tokens drafted for a sequence and step
     uint32_t bits;          // most bits of steps that draft; 0: none do
+    unsigned partial;       // precisions that only draft, with the head's first rows
     struct st_draft *texts; // [n_sequences], where n is not 0
     struct st_draft_costs costs;
     struct st_self_draft selfs[ST_SELF_WAYS];
@@ -255,6 +256,7 @@ struct st_run {
     const uint8_t *processors;
     bool shadows_apart; // shadows are subgraphs of their own (st_npu_shadow)
     bool as_steps; // nested linears of prompts round as those of steps, for which this text stands
+    size_t n_rows; // only so many first rows of nested linears; 0: all
 };
 
 // As `newest_bits`: 0 where this precision is float.

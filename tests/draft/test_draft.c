@@ -150,6 +150,25 @@ static void nothing_is_drafted_before_a_step_is_measured(void **state) {
     assert_int_equal(st_draft_select(&costs, 8, 2, chances, 3), 0); // of more texts
 }
 
+// The first step may have waited for a file: drafts that only look as if they gained by that end.
+static void what_a_plain_step_costs_is_measured_again(void **state) {
+    (void)state;
+    struct st_draft_costs costs = {0};
+    const double chances[] = {0.9};
+    size_t n_drafted = 0, n_plain = 0;
+    measure(&costs, 8, 1, 1, 1, 10.0);
+    for (int i = 0; i < 400; i++) {
+        size_t n = st_draft_select(&costs, 8, 1, chances, 1);
+        measure(&costs, 8, 1, 1 + n, 1, n ? 2.0 : 1.0);
+        n_drafted += n;
+        n_plain += n == 0;
+        if (n) assert_false(costs.plain[1] == 1.0);
+    }
+    assert_true(n_drafted > 0 && n_plain > 300);
+    costs.always = true;
+    assert_int_equal(st_draft_select(&costs, 8, 1, chances, 1), 1);
+}
+
 static void costs_between_are_estimated(void **state) {
     (void)state;
     struct st_draft_costs costs = {0};
@@ -173,6 +192,7 @@ int main(void) {
         cmocka_unit_test(what_pays_is_done),
         cmocka_unit_test(what_loses_is_not),
         cmocka_unit_test(nothing_is_drafted_before_a_step_is_measured),
+        cmocka_unit_test(what_a_plain_step_costs_is_measured_again),
         cmocka_unit_test(costs_between_are_estimated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

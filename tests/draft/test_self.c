@@ -4,6 +4,7 @@
 
 #include "support/support.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -123,6 +124,23 @@ static void another_target_is_not_drafted_for(void **state) {
     assert_true(st_self_draft_plan(&d, &costs, &about).rate > 0.0);
 }
 
+static void what_else_is_expected_is_said(void **state) {
+    (void)state;
+    const struct st_self_case about = {1, 1, 3, 1.5, 4}; // two rows were drafted otherwise
+    struct st_self_draft d = {.bits = 2, .target = 8};
+    struct st_draft_costs costs = {0};
+    assert_true(st_self_draft_plan(&d, &costs, &about).without == 0.0);
+    assert_true(st_self_draft_hope(&d) == 0.0);
+    st_draft_measure(&costs, &(struct st_draft_step){8, 1, 1, 1, 2.0, 0.0});
+    for (int i = 0; i < 200; i++) // steps of any number of rows cost the same
+        st_draft_measure(&costs, &(struct st_draft_step){8, 1, 2 + i % 3, 1, 2.0, 0.0});
+    for (int i = 0; i < 3; i++) st_self_draft_measure(&d, &costs, 1, 0.25);
+    for (int i = 0; i < 200; i++) st_self_draft_observe(&d, 1.5f, i % 4 > 0);
+    st_draft_measure(&costs, &(struct st_draft_step){8, 1, 1, 1, 2.0, 0.0}); // as was due
+    assert_true(fabs(st_self_draft_plan(&d, &costs, &about).without - 0.75) < 0.02);
+    assert_true(fabs(st_self_draft_hope(&d) - 0.75) < 0.02);
+}
+
 // Another draft is right no more often than those that were seen: that is a factor of its gain.
 static void it_goes_on_while_the_next_draft_pays(void **state) {
     (void)state;
@@ -167,6 +185,7 @@ int main(void) {
         cmocka_unit_test(what_loses_is_not),
         cmocka_unit_test(it_is_tried_again),
         cmocka_unit_test(margins_are_learned_apart),
+        cmocka_unit_test(what_else_is_expected_is_said),
         cmocka_unit_test(it_goes_on_while_the_next_draft_pays),
         cmocka_unit_test(another_target_is_not_drafted_for),
         cmocka_unit_test(the_faster_way_drafts),

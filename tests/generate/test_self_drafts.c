@@ -74,6 +74,7 @@ static stint_session *open_session(const stint_model *m, const struct variant *v
     stint_session_options o = {.size = sizeof o,
                                .n_threads = 2,
                                .n_context = CONTEXT,
+                               .chunk_len = memory ? 16 : 0, // else its buffers have room for all
                                .schedule = v->schedule,
                                .memory = memory,
                                .n_drafts = v->n_drafts,
@@ -153,11 +154,19 @@ static void a_package_drafts_for_its_checkpoint(void **state) {
 
 static void memory_may_be_bounded(void **state) {
     (void)state;
-    struct variant tight = {NULL, 0, 5, 2}, loose = {"uniform:4", 0, 15, 3};
-    tight.memory = min_bound(lazy, &tight);
-    loose.memory = min_bound(lazy, &loose) + (4 << 20);
-    assert_true(compare(lazy, &tight, NULL) > 0);
-    assert_true(compare(lazy, &loose, NULL) > 0);
+    const uint64_t step = 384 << 10;
+    struct variant variants[] = {{NULL, 0, 5, 2}, {"uniform:4", 0, 15, 2}};
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        struct variant *v = &variants[i];
+        size_t n_right = 0, n_without = 0;
+        v->memory = min_bound(lazy, v);
+        for (int k = 0; k < 9; k++, v->memory += step) {
+            size_t n = compare(lazy, v, NULL);
+            n_right += n;
+            n_without += n == 0; // the bound is too small for weights that only draft
+        }
+        if (n_right == 0 || n_without == 0) fail_msg("variant %zu: %zu right", i, n_right);
+    }
 }
 
 static void precisions_must_be_there(void **state) {
@@ -201,6 +210,55 @@ static void what_was_picked_is_learned(void **state) {
     stint_session_close(s);
 }
 
+// How often fewer bits are right, whose steps cost little.
+static void know(stint_session *s, double hope) {
+    struct st_drafting *d = &s->drafting;
+    d->costs = (struct st_draft_costs){.bits = 8, .longest = STINT_MAX_STEP_ROWS, .total = 1e3};
+    d->costs.plain[1] = 1.0;
+    for (size_t i = 0; i < ST_SELF_WAYS; i++) {
+        struct st_self_draft *self = &d->selfs[i];
+        *self = (struct st_self_draft){.bits = 4 - (unsigned)i, .target = 8};
+        for (int k = 0; k < 3; k++) st_self_draft_measure(self, &d->costs, 1, 0.01);
+        for (int k = 0; k < 200; k++)
+            st_self_draft_observe(self, 1.5f, (double)(k % 10) < 10.0 * hope);
+    }
+}
+
+static void fewer_bits_take_the_place_of_doubtful_words(void **state) {
+    (void)state;
+    stint_session *s = NULL;
+    stint_session_options o = {.size = sizeof o, .n_drafts = 7, .draft_bits = 4, .n_threads = 2};
+    assert_int_equal(stint_session_open(nested, &o, &s), STINT_OK);
+    const struct {
+        double hope, words;
+        bool self;
+    } cases[] = {{0.9, 0.3, true}, {0.9, 0.99, false}, {0.2, 0.5, false}};
+    struct st_generator_options options = {.model = nested};
+    struct st_generator_scratch scratch = {.elementwise = s->kernels.elementwise,
+                                           .candidates = st_sampler_candidates(s->draws)};
+    static struct st_generator g;
+    int32_t prompt[N_PROMPT];
+    for (int i = 0; i < N_PROMPT; i++) prompt[i] = (int32_t)(3 + i % 43);
+    assert_int_equal(st_generator_open(&g, &options), STINT_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct st_rows rows = {.n_texts = 1, .bits = 8, .scratch = &scratch};
+        struct st_proposal p = {.ids = {5}, .chances = {cases[i].words}, .n = 1, .n_selected = 1};
+        p.max = 7;
+        assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+        assert_int_equal(stint_session_eval(s, 0, prompt, N_PROMPT - 1, false, NULL), STINT_OK);
+        assert_int_equal(st_generator_begin(&g, &scratch, prompt, N_PROMPT, CONTEXT), STINT_OK);
+        rows.texts[0] = (struct st_rows_text){
+            .newest = prompt[N_PROMPT - 1], .generator = &g, .precision = &s->precision};
+        know(s, cases[i].hope);
+        assert_int_equal(st_self_drafts_add(s, &rows, &p, s->logits), STINT_OK);
+        assert_int_equal(rows.texts[0].self, cases[i].self);
+        assert_true(cases[i].self ? p.n_selected > 0 : p.n_selected == 1 && p.ids[0] == 5);
+    }
+    st_generator_close(&g);
+    st_generator_scratch_close(&scratch);
+    stint_session_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_is_that_of_plain_decoding),
@@ -209,6 +267,7 @@ int main(void) {
         cmocka_unit_test(memory_may_be_bounded),
         cmocka_unit_test(precisions_must_be_there),
         cmocka_unit_test(what_was_picked_is_learned),
+        cmocka_unit_test(fewer_bits_take_the_place_of_doubtful_words),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

@@ -124,7 +124,7 @@ static stint_status run_codes(const struct st_run *r, const struct st_operands *
         .form = ST_STORED_NESTED, .nested = &job.input, .n = o->n, .k = job.k, .bits = bits};
     for (size_t i = 0; i < n; i++) {
         bits[i] = weights[i]->nested->bits[r->bits];
-        job.to[i] = SIZE_MAX;
+        job.to[i] = r->n_rows ? st_ceil_div(r->n_rows, ST_NESTED_PANEL) : SIZE_MAX;
     }
     job.on_device = st_stored_multiply(r, o, 0, weights, n, &input);
     struct st_stored_call call;

@@ -38,7 +38,8 @@ static stint_status each_panels(const struct st_run *r, const struct st_linear_w
                                 struct st_rows *all, struct st_rows *rows, st_rows_fn *fn,
                                 void *context) {
     const struct st_weight_source *source = r->s->source;
-    size_t n_panels = st_ceil_div(weight->n_out, ST_NESTED_PANEL);
+    size_t n_rows = r->n_rows ? r->n_rows : weight->n_out;
+    size_t n_panels = st_ceil_div(n_rows, ST_NESTED_PANEL);
     for (struct st_panels panels = {.first = 0}; panels.first < n_panels;
          panels.first += panels.n) {
         ST_TRY(source->acquire_panels(r, weight->nested, &panels));

@@ -88,8 +88,10 @@ void st_precision_needs(const struct stint_model *model, const stint_precision *
 
 void st_precision_needs_of_drafts(const struct stint_model *model, const stint_precision *p,
                                   unsigned most, struct st_needs *needs) {
+    const unsigned others = needs->precisions;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         unsigned bits = st_precision_below(model, most, p->steps[i].bits);
         if (bits) need(model, bits, true, needs);
     }
+    needs->drafts = needs->precisions & ~others;
 }

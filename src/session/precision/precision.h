@@ -4,6 +4,7 @@
 #ifndef ST_SESSION_PRECISION_H
 #define ST_SESSION_PRECISION_H
 
+#include "base/size.h"
 #include "model/model.h"
 
 // The precision that a package's INT8 weights stand for.
@@ -26,12 +27,17 @@ unsigned st_precision_at(const stint_precision *precision, size_t step, float si
 // The highest precision of the nested weights that is at most `most` and below `bits`; 0: none.
 unsigned st_precision_below(const struct stint_model *model, unsigned most, unsigned bits);
 
-// What a schedule runs: nested weights of some precisions (bit b for b bits), 0: none; whether the
-// tokens after the prompt take INT8 ones too.
+// What a schedule runs: nested weights of some precisions (bit b for b bits), 0: none; those of
+// them that only draft; whether the tokens after the prompt take INT8 ones too.
 struct st_needs {
-    unsigned precisions;
+    unsigned precisions, drafts;
     bool int8_steps;
 };
+
+static inline struct st_needs st_needs_without_drafts(const struct st_needs *needs) {
+    return (struct st_needs){.precisions = needs->precisions & ~needs->drafts,
+                             .int8_steps = needs->int8_steps};
+}
 
 // Adds those of `precision`.
 void st_precision_needs(const struct stint_model *model, const stint_precision *precision,
@@ -40,5 +46,12 @@ void st_precision_needs(const struct stint_model *model, const stint_precision *
 // Adds the precisions at which those steps draft (draft/self.h), at most `most` bits.
 void st_precision_needs_of_drafts(const struct stint_model *model, const stint_precision *precision,
                                   unsigned most, struct st_needs *needs);
+
+// Rows of the head that steps which only draft take: the vocabulary's first quarter. Tokenizers
+// number tokens by how often merges make them, so most texts have few others (FR-Spec, Zhao et al.
+// 2025, ranks them by frequency).
+static inline size_t st_draft_head_rows(const struct st_config *config) {
+    return st_min(config->vocab, st_round_up(config->vocab / 4, ST_NESTED_PANEL));
+}
 
 #endif

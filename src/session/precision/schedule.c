@@ -71,7 +71,7 @@ void st_schedule_close(struct st_precision_schedule *schedule) {
 
 struct st_needs st_schedule_needs(const struct stint_model *model, const stint_precision *precision,
                                   const struct st_learned *learned) {
-    struct st_needs needs = {0, false};
+    struct st_needs needs = {0};
     st_precision_needs(model, precision, &needs);
     for (size_t i = 0; learned && i < st_learned_choices(learned); i++)
         st_precision_needs(model, st_learned_choice(learned, i), &needs);
@@ -83,11 +83,13 @@ struct st_needs st_schedule_needs(const struct stint_model *model, const stint_p
 // Under a memory bound a session keeps what the schedule runs that it was opened with.
 static stint_status check_kept(const stint_session *s, const stint_precision *p) {
     unsigned taken = st_schedule_needs(s->model, p, NULL).precisions;
-    if (!s->bounded || !(taken & ~s->bounded->pins.precisions)) return STINT_OK;
+    if (!s->bounded) return STINT_OK;
+    taken &= ~(s->bounded->pins.precisions & ~s->bounded->pins.drafts);
+    if (!taken) return STINT_OK;
     return st_fail(STINT_E_UNSUPPORTED,
                    "precision %u: this session was planned without it under its memory bound; "
                    "open it with the schedule that it is to run",
-                   st_pins_highest(taken & ~s->bounded->pins.precisions));
+                   st_pins_highest(taken));
 }
 
 stint_status stint_session_set_precision(stint_session *session, const stint_precision *precision) {

@@ -10,26 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Whether passes over nested weights use the fixed region alone.
-static bool nested_is_apart(const struct st_bounded *r) {
-    return r->pins.precisions && !r->sparse && r->source.model->config.n_experts == 0;
-}
-
-// Neurons have no use for more memory: their regions do not shrink.
-void st_bounded_lent(const struct st_bounded *r, uint64_t bytes, bool nested,
-                     uint32_t lent[ST_N_REGIONS]) {
-    const struct st_slices_plan *plan = &r->plan;
-    uint64_t left = r->sparse ? 0 : bytes;
-    if (nested && nested_is_apart(r))
-        left += (uint64_t)plan->n_entries[ST_REGION_STREAM] * plan->entry_bytes[ST_REGION_STREAM];
-    for (int i = 0; i < ST_N_REGIONS; i++) {
-        size_t entry = plan->entry_bytes[i];
-        uint64_t outside = plan->n_ids[i] - st_min(plan->n_ids[i], plan->n_entries[i]);
-        lent[i] = entry ? (uint32_t)st_min(left / entry, outside) : 0;
-        left -= (uint64_t)lent[i] * entry;
-    }
-}
-
 static void set_up(const struct stint_model *model, const struct st_bounded_options *o,
                    struct st_bounded *r) {
     uint64_t flags = st_cpu_flags();
@@ -50,7 +30,7 @@ stint_status st_bounded_plan(const struct stint_model *model, const struct st_bo
                              struct st_bounded *planned) {
     *planned = (struct st_bounded){0};
     set_up(model, o, planned);
-    stint_status status = st_bounded_divide(model, planned);
+    stint_status status = st_bounded_divide_best(model, planned);
     if (status != STINT_OK) st_bounded_plan_close(planned);
     return status;
 }
@@ -63,7 +43,7 @@ void st_bounded_plan_close(struct st_bounded *planned) {
 static void lend(struct st_bounded *r) {
     const struct st_budget *b = &r->budget;
     uint64_t left = b->kv - st_min(b->kv, r->kv_touched);
-    bool apart = nested_is_apart(r);
+    bool apart = st_bounded_nested_is_apart(r);
     uint32_t lent[ST_N_REGIONS];
     st_bounded_lent(r, left + (r->prompt_touched ? 0 : b->prompt), r->nested_now, lent);
     for (uint32_t i = 0; i < ST_N_REGIONS; i++) {
@@ -77,7 +57,7 @@ static void lend(struct st_bounded *r) {
 
 static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
     struct st_arena measure = st_arena_measure();
-    ST_TRY(st_bounded_divide(m, r));
+    ST_TRY(st_bounded_divide_best(m, r));
     st_bounded_lay_out(m, r, &measure);
     ST_TRY(st_arena_open(&r->arena, measure.used));
     st_bounded_lay_out(m, r, &r->arena);
@@ -218,32 +198,6 @@ static void release_rows(const struct st_run *run, const struct st_linear_weight
     st_slices_give(&run->s->bounded->slices, weight->piece - 1, slice);
 }
 
-static const struct st_nested_weight *nested(const struct st_run *run,
-                                             const struct st_nested_weight *weight) {
-    const struct st_bounded *r = run->s->bounded;
-    bool streamed = r->slices.pieces[st_bounded_nested_piece(run, weight)].n > 0;
-    return streamed ? NULL : &r->pinned.weights[weight->index];
-}
-
-static stint_status acquire_panels(const struct st_run *run, const struct st_nested_weight *weight,
-                                   struct st_panels *panels) {
-    struct st_bounded *r = run->s->bounded;
-    size_t piece = st_bounded_nested_piece(run, weight);
-    const struct st_sliced *g = &r->slices.pieces[piece];
-    const unsigned char *strips[ST_PIECE_STRIPS];
-    panels->n = st_min(g->slice_groups, g->n_groups - panels->first);
-    ST_TRY(st_slices_take(&r->slices, piece, (uint32_t)panels->first / g->slice_groups, strips));
-    st_made_panels(r, weight, run->bits, strips, panels);
-    return STINT_OK;
-}
-
-static void release_panels(const struct st_run *run, const struct st_nested_weight *weight,
-                           const struct st_panels *panels) {
-    struct st_slices *slices = &run->s->bounded->slices;
-    size_t piece = st_bounded_nested_piece(run, weight);
-    st_slices_give(slices, piece, (uint32_t)panels->first / slices->pieces[piece].slice_groups);
-}
-
 static void count_step(struct st_bounded *r) {
     struct st_loader_counts counts;
     st_loader_count(r->loader, &counts);
@@ -271,9 +225,9 @@ static void end(struct stint_session *s, stint_status status) {
 
 const struct st_weight_source st_source_bounded = {.name = "memory-bounded",
                                                    .embed = st_token_rows,
-                                                   .nested = nested,
-                                                   .acquire_panels = acquire_panels,
-                                                   .release_panels = release_panels,
+                                                   .nested = st_bounded_nested,
+                                                   .acquire_panels = st_bounded_acquire_panels,
+                                                   .release_panels = st_bounded_release_panels,
                                                    .acquire = acquire,
                                                    .release = release,
                                                    .acquire_rows = acquire_rows,

@@ -119,10 +119,17 @@ static inline uint64_t st_budget_fixed(const struct st_budget *b) {
     return b->process + b->scratch + b->tables + b->nested + b->columns;
 }
 
-// budget.c: divides the bound, and lays out what a session has of its own in `arena`.
+// budget.c: divides the bound, and lays out what a session has of its own in `arena`; whether
+// passes over nested weights use the fixed region alone.
 stint_status st_bounded_divide(const struct stint_model *model, struct st_bounded *bounded);
+bool st_bounded_nested_is_apart(const struct st_bounded *planned);
 void st_bounded_lay_out(const struct stint_model *model, struct st_bounded *bounded,
                         struct st_arena *arena);
+// token_cost.c: what a token costs as planned, with the drafts that are planned, in bytes of the
+// file; and the same as the first function, without weights that only draft where they are not
+// worth their memory.
+double st_bounded_token_cost(const struct stint_model *model, const struct st_bounded *planned);
+stint_status st_bounded_divide_best(const struct stint_model *model, struct st_bounded *bounded);
 
 // predict.c: memory for a sparse block, and for the graphs of the predictors on the session's
 // device.
@@ -150,6 +157,14 @@ stint_status st_token_rows(const struct st_run *run, enum st_table table, const 
 // next block will probably need.
 void st_bounded_expect(const struct st_run *run, uint32_t expert);
 stint_status st_bounded_look_ahead(const struct st_run *run);
+// panels.c: of a weight source.
+const struct st_nested_weight *st_bounded_nested(const struct st_run *run,
+                                                 const struct st_nested_weight *weight);
+stint_status st_bounded_acquire_panels(const struct st_run *run,
+                                       const struct st_nested_weight *weight,
+                                       struct st_panels *panels);
+void st_bounded_release_panels(const struct st_run *run, const struct st_nested_weight *weight,
+                               const struct st_panels *panels);
 // The piece of what a run takes of a nested linear.
 size_t st_bounded_nested_piece(const struct st_run *run, const struct st_nested_weight *weight);
 

@@ -105,7 +105,7 @@ static unsigned shadowed_steps(const struct st_bounded *r) {
 static stint_status cut(const struct stint_model *m, const struct st_slices_plan *within,
                         struct st_bounded *r) {
     struct st_arena measure = st_arena_measure();
-    r->source = (struct st_slices_source){m, &m->pieces, steps_of(r)};
+    r->source = (struct st_slices_source){m, &m->pieces, steps_of(r), r->pins.drafts};
     if (r->pins.precisions) {
         st_pins_pieces(m, &r->pins, &measure, &r->pieces);
         ST_TRY(st_arena_check(&measure, "a table of the weights"));
@@ -148,7 +148,7 @@ static stint_status pin(const struct stint_model *m, struct st_bounded *r, uint6
     uint64_t left = b->bound - *needed;
     grow(r, ST_REGION_STREAM, STREAM_ENTRIES, &left);
     grow(r, ST_REGION_FIXED, STREAM_ENTRIES, &left);
-    r->pins.limit = st_pins_fit(m, r->pins.precisions, left);
+    r->pins.limit = st_pins_fit(m, &r->pins, left);
     ST_TRY(cut(m, &streamed, r));
     *needed = begin(r);
     return STINT_OK;
@@ -160,7 +160,7 @@ static stint_status pin(const struct stint_model *m, struct st_bounded *r, uint6
 stint_status st_bounded_divide(const struct stint_model *m, struct st_bounded *r) {
     struct st_budget *b = &r->budget;
     struct st_neurons_plan *n = &r->neurons.plan;
-    r->pins = (struct st_pins){.precisions = r->needs.precisions};
+    r->pins = (struct st_pins){.precisions = r->needs.precisions, .drafts = r->needs.drafts};
     if (st_model_has_sets(m)) r->pins.precisions |= 1u << ST_NESTED_STORED;
     ST_TRY(cut(m, NULL, r));
     if (r->sparse) {
@@ -194,4 +194,25 @@ stint_status st_bounded_divide(const struct stint_model *m, struct st_bounded *r
     b->hot = n->n_hot * n->cluster_bytes;
     b->cold = n->n_cold * n->entry_bytes;
     return STINT_OK;
+}
+
+// ---- Lent
+
+bool st_bounded_nested_is_apart(const struct st_bounded *r) {
+    return r->pins.precisions && !r->sparse && r->source.model->config.n_experts == 0;
+}
+
+// Neurons have no use for more memory: their regions do not shrink.
+void st_bounded_lent(const struct st_bounded *r, uint64_t bytes, bool nested,
+                     uint32_t lent[ST_N_REGIONS]) {
+    const struct st_slices_plan *plan = &r->plan;
+    uint64_t left = r->sparse ? 0 : bytes;
+    if (nested && st_bounded_nested_is_apart(r))
+        left += (uint64_t)plan->n_entries[ST_REGION_STREAM] * plan->entry_bytes[ST_REGION_STREAM];
+    for (int i = 0; i < ST_N_REGIONS; i++) {
+        size_t entry = plan->entry_bytes[i];
+        uint64_t outside = plan->n_ids[i] - st_min(plan->n_ids[i], plan->n_entries[i]);
+        lent[i] = entry ? (uint32_t)st_min(left / entry, outside) : 0;
+        left -= (uint64_t)lent[i] * entry;
+    }
 }

@@ -12,7 +12,7 @@
 size_t st_bounded_nested_piece(const struct st_run *run, const struct st_nested_weight *weight) {
     const struct st_bounded *r = run->s->bounded;
     unsigned bits = run->bits ? run->bits : ST_NESTED_STORED;
-    return st_pins_place(run->s->model, &r->pins, &r->pieces, weight->index, bits);
+    return st_pins_place(run->s->model, &r->pins, weight->index, bits);
 }
 
 // The first piece of an expert of the run's layer, as the run takes it.
@@ -35,8 +35,9 @@ static bool is_of_expert(const struct st_run *run, size_t piece, uint32_t expert
 }
 
 void st_bounded_expect(const struct st_run *run, uint32_t expert) {
+    struct st_slices *slices = &run->s->bounded->slices;
     for (size_t i = first_piece(run, expert); is_of_expert(run, i, expert); i++)
-        st_slices_expect(&run->s->bounded->slices, i);
+        if (slices->pieces[i].passes & slices->pass) st_slices_expect(slices, i);
 }
 
 static stint_status foresee_experts(const struct st_run *run) {
@@ -51,7 +52,8 @@ static stint_status foresee_experts(const struct st_run *run) {
     for (uint32_t e = 0; e < s->model->config.n_experts; e++) {
         if (!st_route_favours(run, n, e)) continue; // of the others fewer are needed
         for (size_t i = first_piece(run, e); is_of_expert(run, i, e); i++)
-            if (!st_slices_foresee(slices, i)) return STINT_OK;
+            if (slices->pieces[i].passes & slices->pass && !st_slices_foresee(slices, i))
+                return STINT_OK;
     }
     return STINT_OK;
 }

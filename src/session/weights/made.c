@@ -69,8 +69,8 @@ static size_t piece_of(const struct st_run *run, const struct st_linear_op *line
                        uint32_t part) {
     const struct st_bounded *r = run->s->bounded;
     if (linear_op->epilogue == ST_EPILOGUE_GATED) part = 0;
-    return st_pins_place(run->s->model, &r->pins, &r->pieces,
-                         linear_op->weight.set->codes[part].index, ST_NESTED_STORED);
+    return st_pins_place(run->s->model, &r->pins, linear_op->weight.set->codes[part].index,
+                         ST_NESTED_STORED);
 }
 
 // Where rows of a half of a packed panel come from; `there` false: from nowhere, they are padding.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a bound has room for weights that only draft: it does where a token is then expected to
+// cost less, and never where a step reads nothing.
+#include "session/weights/bounded.h"
+#include "support/kinds.h"
+#include "support/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+static stint_model *lazy;
+
+static int open_model(void **state) {
+    (void)state;
+    char path[600];
+    stint_prepare_options o = {.size = sizeof o, .n_tokens = 200, .bits_low = 2, .bits_high = 4};
+    stint_model_options on_demand = {.size = sizeof on_demand, .lazy = true};
+    stint_model_close(ts_package(ts_built("models/novels-2"), "cost", &o));
+    snprintf(path, sizeof path, "%s/cost.stint", ts_temp_folder());
+    if (stint_model_open(path, &on_demand, &lazy) != STINT_OK) fail_msg("%s", stint_error_text());
+    return 0;
+}
+
+static int close_model(void **state) {
+    (void)state;
+    stint_model_close(lazy);
+    return 0;
+}
+
+static stint_session *open_session(const char *schedule, uint32_t draft_bits, uint64_t memory) {
+    stint_session *s = NULL;
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = 64,
+                               .chunk_len = 16,
+                               .schedule = schedule,
+                               .n_drafts = 7,
+                               .draft_bits = draft_bits,
+                               .memory = memory};
+    return stint_session_open(lazy, &o, &s) == STINT_OK ? s : NULL;
+}
+
+// What is read of all that passes of this precision take.
+static double missing(const struct st_bounded *r, unsigned bits) {
+    struct st_slices_used used =
+        st_slices_of_pass(&r->source, &r->plan, ST_REGION_FIXED, st_pass_nested(bits), NULL);
+    return used.slices - (double)r->plan.n_entries[ST_REGION_FIXED];
+}
+
+static void weights_draft_where_that_saves(void **state) {
+    (void)state;
+    const uint64_t step = 128 << 10;
+    unsigned mib, n_with = 0, n_without = 0;
+    assert_null(open_session("uniform:4", 2, 1));
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %u MiB", &mib), 1);
+    for (uint64_t bound = (uint64_t)mib << 20;; bound += step) {
+        stint_session *plain = open_session("uniform:4", 0, bound);
+        stint_session *s = open_session("uniform:4", 2, bound);
+        if (!plain || !s) fail_msg("%s", stint_error_text());
+        double cost = st_bounded_token_cost(lazy, plain->bounded);
+        unsigned drafts = s->bounded->pins.drafts;
+        assert_int_equal(drafts, s->drafting.partial);
+        assert_int_equal(s->bounded->pins.precisions & drafts, drafts);
+        if (drafts) assert_true(st_bounded_token_cost(lazy, s->bounded) < cost);
+        bool reads = missing(plain->bounded, 4) > 0.0;
+        assert_true(reads || !drafts);
+        drafts ? n_with++ : n_without++;
+        stint_session_close(plain);
+        stint_session_close(s);
+        if (!reads) break;
+    }
+    assert_true(n_with > 0 && n_without > 1);
+}
+
+// What a schedule runs, too, is taken whole.
+static void only_what_is_not_scheduled_is_taken_in_part(void **state) {
+    (void)state;
+    struct st_needs needs = {.precisions = 1 << 4 | 1 << 3};
+    stint_precision falling = {
+        .size = sizeof falling, .prefill = 4, .n_steps = 2, .steps = {{4, 0}, {3, 9}}};
+    st_precision_needs_of_drafts(lazy, &falling, 3, &needs);
+    assert_int_equal(needs.drafts, 1 << 2); // of 3 bits; 4 bits are drafted with 3
+    assert_int_equal(needs.precisions, 1 << 4 | 1 << 3 | 1 << 2);
+    assert_int_equal(st_needs_without_drafts(&needs).precisions, 1 << 4 | 1 << 3);
+    size_t rows = st_draft_head_rows(&lazy->config), vocab = lazy->config.vocab;
+    assert_in_range(rows, vocab / 4, vocab / 4 + ST_NESTED_PANEL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_draft_where_that_saves),
+        cmocka_unit_test(only_what_is_not_scheduled_is_taken_in_part)};
+    return cmocka_run_group_tests(tests, open_model, close_model);
+}
