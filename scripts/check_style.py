@@ -45,7 +45,8 @@ TOKENIZERS = "tests/golden/test_tokenizers.c"
 PULL, JINJA = "tests/e2e/test_pull.py", "tests/template/test_jinja.c"
 CONFORMANCE = "tests/device/test_conformance.c"
 # Folders whose files are rows of a table that a test walks.
-WALKED = {"src/sched/policies/": "tests/sched/test_schedule.c", "src/device/*/": CONFORMANCE}
+WALKED = {"src/sched/policies/": "tests/sched/test_schedule.c", "src/device/*/": CONFORMANCE,
+          "src/session/weights/hybrid_": "tests/session/test_hybrid.c"}
 COVERED = {
     "src/base/direct.c": "tests/base/test_loader.c",
     "src/base/thread_start.c": "tests/base/test_thread.c",
@@ -58,10 +59,7 @@ COVERED = {
     "src/neuron/neurons.c": "tests/session/test_predict.c",
     "src/neuron/dense.c": "tests/session/test_hybrid.c",
     "src/session/step/step_program.c": "tests/session/test_device_step.c",
-    "src/session/weights/hybrid_block.c": "tests/session/test_hybrid.c",
-    "src/session/weights/hybrid_segment.c": "tests/session/test_hybrid.c",
-    "src/session/weights/hybrid_plan.c": "tests/session/test_hybrid.c",
-    "src/session/weights/hybrid_share.c": "tests/session/test_hybrid.c",
+    "src/neuron/beginnings.c": "tests/session/test_panels.c",
     "src/neuron/slices.c": "tests/session/test_bounded.c",
     "src/neuron/slices_plan.c": "tests/session/test_plan.c",
     "src/neuron/sparse.c": "tests/session/test_predict.c",

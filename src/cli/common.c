@@ -186,8 +186,7 @@ const struct st_cli_option st_cli_common_rows[] = {
      .preset = "auto",
      .choices = "exact|high|fast|auto",
      .help = "a package's steps take the fewest bits that lose under 1 % (high) or 10 % (fast), as "
-             "'prepare' measured, or all (exact); auto: high, with --memory exact; --schedule "
-             "says it in bits",
+             "'prepare' measured, or all (exact); auto: high; --schedule says it in bits",
      .offset = offsetof(struct st_cli_common, quality)},
     {.name = "nested",
      .kind = ST_CLI_TEXT,
@@ -284,7 +283,7 @@ static const char *schedule_of(const struct st_cli_common *common) {
     static const char *const schedules[] = {"none", "high", "fast"}; // exact, high, fast
     if (common->schedule != NULL) return common->schedule;
     if (common->quality < sizeof schedules / sizeof *schedules) return schedules[common->quality];
-    return common->memory != 0 ? "none" : "high"; // auto
+    return "high"; // auto
 }
 
 stint_session_options st_cli_session_options(const struct st_cli_common *common) {

@@ -17,6 +17,7 @@ struct st_file_strip {
     size_t bytes, group_bytes;
     uint64_t hash; // XXH3 of the bytes, where `hashed`
     bool hashed;
+    size_t part_bytes; // not 0: `hash` is of so many bytes, of which these are the first
 };
 
 // The same groups of rows in each of its strips. Nested codes have a strip for each plane, and one

@@ -2,6 +2,7 @@
 #include "neuron/slices.h"
 
 #include "base/size.h"
+#include "neuron/beginnings.h"
 #include "neuron/keep.h"
 #include "neuron/section.h"
 #include "neuron/slices_plan.h"
@@ -115,6 +116,12 @@ static void keep(struct st_slices *s) {
                              : ST_EVICT_FIRST);
 }
 
+static bool has_beginnings(const struct st_file_piece *piece) {
+    for (uint32_t i = 0; i < piece->n_strips; i++)
+        if (piece->strips[i].part_bytes) return true;
+    return false;
+}
+
 stint_status st_slices_open(const struct st_slices_source *source,
                             const struct st_slices_plan *plan, struct st_loader *loader,
                             struct st_slices *s) {
@@ -131,8 +138,12 @@ stint_status st_slices_open(const struct st_slices_source *source,
     lay_out(plan, s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "the weights' cache"));
     for (int r = 0; r < ST_N_REGIONS; r++) st_cache_open(&s->regions[r], loader);
-    for (size_t i = 0; i < s->n_pieces; i++)
+    for (size_t i = 0; i < s->n_pieces; i++) {
         ST_TRY(bind_piece(source, plan, &source->pieces->at[i], &taken, &s->pieces[i]));
+        if (has_beginnings(&source->pieces->at[i]))
+            ST_TRY(st_beginnings_check(s->model, loader, &s->pieces[i],
+                                       s->seen + s->pieces[i].first_seen));
+    }
     keep(s);
     return STINT_OK;
 }

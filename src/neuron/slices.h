@@ -112,7 +112,8 @@ struct st_slices_used st_slices_of_pass(const struct st_slices_source *source,
 // Entries of the fixed region in which slices stay; through the others the rest passes.
 size_t st_slices_staying(size_t n_entries);
 
-// Borrows what `source` points to, and the loader, until close. STINT_E_NOMEM.
+// Borrows what `source` points to, and the loader, until close. Reads what can be checked only as a
+// whole (beginnings.h). STINT_E_NOMEM, E_IO, E_FORMAT.
 stint_status st_slices_open(const struct st_slices_source *source,
                             const struct st_slices_plan *plan, struct st_loader *loader,
                             struct st_slices *slices);

@@ -247,7 +247,7 @@ class Schedules(unittest.TestCase):
             self.assertEqual(bits("--quality", word), [fewest] * 3, word)
         self.assertLess(bits("--quality", "fast")[0], 8)
         self.assertEqual(bits(), bits("--quality", "high"))
-        self.assertEqual(bits("--memory", "200M"), [8] * 3)
+        self.assertEqual(bits("--memory", "200M"), bits())
         self.assertEqual(bits("--quality", "fast", "--schedule", "uniform:4"), [4] * 3)
         self.assert_refused(stint("run", self.package, "-p", "x", "--quality", "best"), "exact",
                             code=2)

@@ -6,10 +6,12 @@
 #include "support/kinds.h"
 #include "support/support.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { N_ENTRIES = 14 };
@@ -200,8 +202,54 @@ static void slices_of_drafts_stay(void **state) {
     close_parts(&r);
 }
 
+static void flip(uint64_t at) {
+    char path[600];
+    unsigned char byte;
+    snprintf(path, sizeof path, "%s/panels.stint", ts_temp_folder());
+    int file = open(path, O_RDWR);
+    assert_int_equal(pread(file, &byte, 1, (off_t)at), 1);
+    byte ^= 16;
+    assert_int_equal(pwrite(file, &byte, 1, (off_t)at), 1);
+    close(file);
+}
+
+// Where it cannot be drafted with, too: the hash is of the whole head.
+static void damage_of_the_head_is_found(void **state) {
+    (void)state;
+    const struct st_package *package = lazy->checkpoint.package;
+    char name[ST_INT8_NAME_BYTES + 32];
+    const struct st_linear_id head = {ST_INT8_HEAD, 0, 0};
+    const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
+    assert_int_equal(st_linear_parts(&lazy->weights, head, parts), 1);
+    st_nested_groups_name("head", parts[0]->nested->bits[2], name);
+    const char *const sections[] = {"head.nested", name};
+    for (size_t i = 0; i < 2; i++) {
+        const struct st_section *s = st_package_find(package, sections[i]);
+        const uint64_t first = st_package_offset(package, s);
+        // The first half of codes has the planes of two bits.
+        const uint64_t at[] = {first, first + s->bytes / 2 - 1};
+        for (size_t k = 0; k < 2; k++) {
+            struct st_bounded r = {.pins = {.precisions = 1 << 2 | 1 << 4, .drafts = 1 << 2}};
+            struct st_loader_options files = {.files = lazy->checkpoint.files,
+                                              .n_files = lazy->checkpoint.n_maps};
+            cut(&r, false);
+            flip(at[k]);
+            assert_int_equal(st_loader_open(&files, &r.loader), STINT_OK);
+            assert_int_equal(st_slices_open(&r.source, &r.plan, r.loader, &r.slices),
+                             STINT_E_FORMAT);
+            assert_non_null(strstr(stint_error_text(), sections[i]));
+            flip(at[k]);
+            close_parts(&r);
+            cut(&r, false);
+            open_parts(&r);
+            close_parts(&r);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(panels_are_the_packages),
-                                       cmocka_unit_test(slices_of_drafts_stay)};
+                                       cmocka_unit_test(slices_of_drafts_stay),
+                                       cmocka_unit_test(damage_of_the_head_is_found)};
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

@@ -68,6 +68,7 @@ static void find_part(struct looking *l, const struct st_nested_place *p, bool p
     assert_int_equal((*strip)->bytes, panels * (*strip)->group_bytes);
     assert_int_equal(bytes % (*strip)->group_bytes, 0);
     assert_int_equal((*strip)->hashed, !in_part);
+    assert_int_equal((*strip)->part_bytes, in_part ? bytes : 0);
     assert_ptr_equal(c->maps->data + (*strip)->offset, data);
     ++*strip;
 }

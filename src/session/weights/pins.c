@@ -161,12 +161,11 @@ static const struct st_section *section_of(const struct binder *b, const char *n
     return st_package_find(b->model->checkpoint.package, name);
 }
 
-// The panels that runs of the precision take. Their hash is that of all.
-static size_t panels_of(const struct binder *b, const struct st_nested_place *p, bool *all) {
+// The panels that runs of the precision take.
+static size_t panels_of(const struct binder *b, const struct st_nested_place *p) {
     size_t rows = p->n_out;
     if (p->id.role == ST_INT8_HEAD && b->pins->drafts >> b->precision & 1)
         rows = st_draft_head_rows(&b->model->config);
-    *all = rows == p->n_out;
     return st_nested_padded_rows(rows) / ST_NESTED_PANEL;
 }
 
@@ -177,8 +176,8 @@ static void add_planes(struct binder *b, const struct st_nested_place *p, unsign
     char name[ST_INT8_NAME_BYTES + 32];
     snprintf(name, sizeof name, "%s%s", p->name, ST_NESTED_CODES);
     const struct st_section *s = section_of(b, name);
-    bool all;
-    size_t panels = panels_of(b, p, &all), at = 0;
+    size_t whole = st_nested_padded_rows(p->n_out) / ST_NESTED_PANEL, at = 0;
+    size_t panels = panels_of(b, p);
     for (unsigned bit = 2; bit <= own; bit++) {
         const int32_t *check = w->checks ? w->checks + 2 * (size_t)(bit - 2) : (int32_t[2]){0, 0};
         struct st_file_strip strip = {.section = s->name,
@@ -186,10 +185,11 @@ static void add_planes(struct binder *b, const struct st_nested_place *p, unsign
                                       .group_bytes = st_nested_plane_panel_bytes(p->n_in, bit),
                                       .hash =
                                           (uint64_t)(uint32_t)check[1] << 32 | (uint32_t)check[0],
-                                      .hashed = all};
+                                      .hashed = panels == whole};
         strip.bytes = panels * strip.group_bytes;
+        if (!strip.hashed) strip.part_bytes = whole * strip.group_bytes;
         strip.offset += at;
-        at += st_nested_padded_rows(p->n_out) / ST_NESTED_PANEL * strip.group_bytes;
+        at += whole * strip.group_bytes;
         if (bit > base && !st_pins_plane(b->pins, b->model, p, bit)) add_strip(b, piece, &strip);
     }
 }
@@ -200,13 +200,13 @@ static void add_groups(struct binder *b, const struct st_nested_place *p, unsign
     char name[ST_INT8_NAME_BYTES + 32];
     st_nested_groups_name(p->name, own, name);
     const struct st_section *s = section_of(b, name);
-    bool all;
     struct st_file_strip strip = {.section = s->name,
                                   .offset = st_package_offset(package, s),
                                   .group_bytes = st_nested_group_panel_bytes(p->n_in),
                                   .hash = st_package_section_hash(package, s)};
-    strip.bytes = panels_of(b, p, &all) * strip.group_bytes;
-    strip.hashed = all;
+    strip.bytes = panels_of(b, p) * strip.group_bytes;
+    strip.hashed = strip.bytes == s->bytes;
+    if (!strip.hashed) strip.part_bytes = s->bytes;
     if (!st_pins_groups(b->pins, b->model, p, own)) add_strip(b, piece, &strip);
 }
 
