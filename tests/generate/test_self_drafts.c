@@ -159,14 +159,14 @@ static void a_package_drafts_for_its_checkpoint(void **state) {
 
 static void memory_may_be_bounded(void **state) {
     (void)state;
-    const uint64_t step = 256 << 10;
+    const uint64_t step = 128 << 10;
     struct variant variants[] = {{NULL, 0, 5, 2}, {"uniform:4", 0, 15, 2}};
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         struct variant *v = &variants[i];
         size_t n_right = 0;
         v->memory = min_bound(lazy, v);
         // Some bounds have no room for weights that only draft, or have all others in memory.
-        for (int k = 0; k < 9 || (k < 24 && n_right == 0); k++, v->memory += step)
+        for (int k = 0; k < 9 || (k < 40 && n_right == 0); k++, v->memory += step)
             n_right += compare(lazy, v, NULL);
         if (n_right == 0) fail_msg("variant %zu: nothing was drafted", i);
     }
