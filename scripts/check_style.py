@@ -59,7 +59,6 @@ COVERED = {
     "src/neuron/neurons.c": "tests/session/test_predict.c",
     "src/neuron/dense.c": "tests/session/test_hybrid.c",
     "src/session/step/step_program.c": "tests/session/test_device_step.c",
-    "src/neuron/beginnings.c": "tests/session/test_panels.c",
     "src/neuron/slices.c": "tests/session/test_bounded.c",
     "src/neuron/slices_plan.c": "tests/session/test_plan.c",
     "src/neuron/sparse.c": "tests/session/test_predict.c",

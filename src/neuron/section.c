@@ -144,3 +144,38 @@ stint_status st_section_pass(struct st_loader *loader, uint64_t offset,
     if (status == STINT_OK) *same = !r.differs;
     return status;
 }
+
+// ---- Pieces
+
+struct piecewise {
+    const struct st_section_pieces *pieces;
+    size_t piece, hashed, left; // bytes of the piece that are in its hash; of all that are not
+    XXH3_state_t *state;
+};
+
+static void hash_pieces(void *context, const unsigned char *data, size_t bytes) {
+    struct piecewise *p = context;
+    while (bytes && p->left) {
+        size_t whole = st_min(p->pieces->piece_bytes, p->hashed + p->left);
+        size_t n = st_min(bytes, whole - p->hashed);
+        if (p->hashed == 0) XXH3_64bits_reset(p->state);
+        XXH3_64bits_update(p->state, data, n);
+        data += n;
+        bytes -= n;
+        p->left -= n;
+        p->hashed += n;
+        if (p->hashed < whole) return;
+        p->pieces->fn(p->pieces->context, p->piece++, XXH3_64bits_digest(p->state));
+        p->hashed = 0;
+    }
+}
+
+stint_status st_section_pass_pieces(struct st_loader *loader, uint64_t offset,
+                                    const struct st_section_part *part,
+                                    const struct st_section_pieces *pieces, bool *same) {
+    struct piecewise p = {.pieces = pieces, .left = pieces->bytes, .state = XXH3_createState()};
+    if (!p.state) return st_fail(STINT_E_NOMEM, "no memory to check a section");
+    stint_status status = st_section_pass(loader, offset, part, hash_pieces, &p, same);
+    XXH3_freeState(p.state);
+    return status;
+}

@@ -35,4 +35,16 @@ stint_status st_section_pass(struct st_loader *loader, uint64_t offset,
                              const struct st_section_part *part, st_section_fn *fn, void *context,
                              bool *same);
 
+// The first `bytes` of a part, in pieces of one size, the last of which may be smaller: gives the
+// XXH3 of each.
+struct st_section_pieces {
+    size_t bytes, piece_bytes;
+    void (*fn)(void *context, size_t piece, uint64_t hash);
+    void *context;
+};
+// As st_section_pass().
+stint_status st_section_pass_pieces(struct st_loader *loader, uint64_t offset,
+                                    const struct st_section_part *part,
+                                    const struct st_section_pieces *pieces, bool *same);
+
 #endif

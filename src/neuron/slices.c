@@ -2,7 +2,6 @@
 #include "neuron/slices.h"
 
 #include "base/size.h"
-#include "neuron/beginnings.h"
 #include "neuron/keep.h"
 #include "neuron/section.h"
 #include "neuron/slices_plan.h"
@@ -116,10 +115,32 @@ static void keep(struct st_slices *s) {
                              : ST_EVICT_FIRST);
 }
 
-static bool has_beginnings(const struct st_file_piece *piece) {
-    for (uint32_t i = 0; i < piece->n_strips; i++)
-        if (piece->strips[i].part_bytes) return true;
-    return false;
+struct beginning {
+    struct st_slice_seen *first; // of the first slice
+    size_t step;                 // from one slice to the next
+};
+
+static void note_slice(void *context, size_t slice, uint64_t hash) {
+    const struct beginning *b = context;
+    b->first[slice * b->step] = (struct st_slice_seen){.hash = hash, .known = true};
+}
+
+// Of a strip that is the beginning of a part whose hash is that of the whole, the whole goes by
+// once, and each slice is then what it was.
+static stint_status check_beginnings(struct st_slices *s, const struct st_sliced *g,
+                                     struct st_loader *loader) {
+    for (uint32_t i = 0; i < g->piece->n_strips; i++) {
+        const struct st_file_strip *strip = &g->piece->strips[i];
+        const struct st_section_part part = {strip->part_bytes, strip->hash};
+        struct beginning b = {s->seen + g->first_seen + i, g->piece->n_strips};
+        const struct st_section_pieces slices = {strip->bytes, g->slice_groups * strip->group_bytes,
+                                                 note_slice, &b};
+        bool same = true;
+        if (strip->part_bytes)
+            ST_TRY(st_section_pass_pieces(loader, strip->offset, &part, &slices, &same));
+        if (!same) return st_section_damaged(s->model->checkpoint.path, strip->section);
+    }
+    return STINT_OK;
 }
 
 stint_status st_slices_open(const struct st_slices_source *source,
@@ -140,9 +161,7 @@ stint_status st_slices_open(const struct st_slices_source *source,
     for (int r = 0; r < ST_N_REGIONS; r++) st_cache_open(&s->regions[r], loader);
     for (size_t i = 0; i < s->n_pieces; i++) {
         ST_TRY(bind_piece(source, plan, &source->pieces->at[i], &taken, &s->pieces[i]));
-        if (has_beginnings(&source->pieces->at[i]))
-            ST_TRY(st_beginnings_check(s->model, loader, &s->pieces[i],
-                                       s->seen + s->pieces[i].first_seen));
+        ST_TRY(check_beginnings(s, &s->pieces[i], loader));
     }
     keep(s);
     return STINT_OK;
@@ -370,6 +389,7 @@ void st_slices_give(struct st_slices *s, size_t piece, uint32_t slice) {
 }
 
 void st_slices_expect(struct st_slices *s, size_t piece) {
+    if (!(s->pieces[piece].passes & s->pass)) return;
     for (uint32_t i = 0; i < s->pieces[piece].n; i++)
         if (take_needed(s, piece, i) == ST_CACHE_NONE) return;
 }
@@ -391,6 +411,7 @@ static bool foresee(struct st_slices *s, size_t piece, uint32_t slice) {
 }
 
 bool st_slices_foresee(struct st_slices *s, size_t piece) {
+    if (!(s->pieces[piece].passes & s->pass)) return true;
     for (uint32_t i = 0; i < s->pieces[piece].n; i++)
         if (!foresee(s, piece, i)) return false;
     return true;

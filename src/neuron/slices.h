@@ -113,7 +113,7 @@ struct st_slices_used st_slices_of_pass(const struct st_slices_source *source,
 size_t st_slices_staying(size_t n_entries);
 
 // Borrows what `source` points to, and the loader, until close. Reads what can be checked only as a
-// whole (beginnings.h). STINT_E_NOMEM, E_IO, E_FORMAT.
+// whole. STINT_E_NOMEM, E_IO, E_FORMAT.
 stint_status st_slices_open(const struct st_slices_source *source,
                             const struct st_slices_plan *plan, struct st_loader *loader,
                             struct st_slices *slices);
@@ -133,7 +133,7 @@ void st_slices_give(struct st_slices *slices, size_t piece, uint32_t slice);
 // The strips of one that was taken and not given back.
 void st_slices_strips(const struct st_slices *slices, size_t piece, uint32_t slice,
                       const unsigned char *strips[ST_PIECE_STRIPS]);
-// Begins to read a piece of an expert that will be needed.
+// Begins to read a piece of an expert that will be needed, if passes of this kind take it.
 void st_slices_expect(struct st_slices *slices, size_t piece);
 // The same of one that may be needed. Slices are held until they are needed and given back, or let
 // go; they are at most half of the region. False: there is no room for more.

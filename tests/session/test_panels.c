@@ -20,16 +20,13 @@ static stint_model *whole, *lazy; // one package
 
 static int open_models(void **state) {
     (void)state;
-    char path[600];
     stint_prepare_options o = {.size = sizeof o,
                                .n_tokens = 100,
                                .outliers = STINT_OUTLIERS_NONE,
                                .bits_low = 2,
                                .bits_high = 4};
-    stint_model_options on_demand = {.size = sizeof on_demand, .no_tokenizer = true, .lazy = true};
     whole = ts_package(ts_built("models/novels-2"), "panels", &o);
-    snprintf(path, sizeof path, "%s/panels.stint", ts_temp_folder());
-    if (stint_model_open(path, &on_demand, &lazy) != STINT_OK) fail_msg("%s", stint_error_text());
+    lazy = ts_package_on_demand("panels");
     return 0;
 }
 
@@ -57,10 +54,14 @@ static void cut(struct st_bounded *r, bool small) {
         r->plan.n_entries[i] = (uint32_t)st_min(N_ENTRIES, r->plan.n_ids[i]);
 }
 
-static void open_parts(struct st_bounded *r) {
+static void open_loader(struct st_bounded *r) {
     struct st_loader_options files = {.files = lazy->checkpoint.files,
                                       .n_files = lazy->checkpoint.n_maps};
     assert_int_equal(st_loader_open(&files, &r->loader), STINT_OK);
+}
+
+static void open_parts(struct st_bounded *r) {
+    open_loader(r);
     assert_int_equal(st_pinned_open(lazy, &r->pins, r->loader, &r->pinned), STINT_OK);
     assert_int_equal(st_slices_open(&r->source, &r->plan, r->loader, &r->slices), STINT_OK);
 }
@@ -230,11 +231,9 @@ static void damage_of_the_head_is_found(void **state) {
         const uint64_t at[] = {first, first + s->bytes / 2 - 1};
         for (size_t k = 0; k < 2; k++) {
             struct st_bounded r = {.pins = {.precisions = 1 << 2 | 1 << 4, .drafts = 1 << 2}};
-            struct st_loader_options files = {.files = lazy->checkpoint.files,
-                                              .n_files = lazy->checkpoint.n_maps};
             cut(&r, false);
             flip(at[k]);
-            assert_int_equal(st_loader_open(&files, &r.loader), STINT_OK);
+            open_loader(&r);
             assert_int_equal(st_slices_open(&r.source, &r.plan, r.loader, &r.slices),
                              STINT_E_FORMAT);
             assert_non_null(strstr(stint_error_text(), sections[i]));

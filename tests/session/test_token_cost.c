@@ -14,12 +14,9 @@ static stint_model *lazy;
 
 static int open_model(void **state) {
     (void)state;
-    char path[600];
     stint_prepare_options o = {.size = sizeof o, .n_tokens = 200, .bits_low = 2, .bits_high = 4};
-    stint_model_options on_demand = {.size = sizeof on_demand, .lazy = true};
     stint_model_close(ts_package(ts_built("models/novels-2"), "cost", &o));
-    snprintf(path, sizeof path, "%s/cost.stint", ts_temp_folder());
-    if (stint_model_open(path, &on_demand, &lazy) != STINT_OK) fail_msg("%s", stint_error_text());
+    lazy = ts_package_on_demand("cost");
     return 0;
 }
 

@@ -22,6 +22,15 @@ stint_model *ts_package(const char *source, const char *name,
     return m;
 }
 
+stint_model *ts_package_on_demand(const char *name) {
+    char path[600];
+    stint_model *m = NULL;
+    stint_model_options on_demand = {.size = sizeof on_demand, .lazy = true};
+    snprintf(path, sizeof path, "%s/%s.stint", ts_temp_folder(), name);
+    if (stint_model_open(path, &on_demand, &m) != STINT_OK) fail_msg("%s", stint_error_text());
+    return m;
+}
+
 stint_model *ts_shadow_package(const char *source, const char *target, bool neurons,
                                const int32_t *ids, size_t n_ids) {
     static unsigned number; // what is open under a name stays

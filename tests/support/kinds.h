@@ -11,6 +11,8 @@
 // A package of `source`, made as <name>.stint in ts_temp_folder() and opened; fails the test where
 // it cannot be.
 stint_model *ts_package(const char *source, const char *name, const stint_prepare_options *options);
+// Opens the package of that name once more, with its weights read on demand.
+stint_model *ts_package_on_demand(const char *name);
 
 // The same of a checkpoint in shared/, with shadow execution in seven tenths of the linears.
 // target: NULL for the CPU.

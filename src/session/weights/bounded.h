@@ -126,9 +126,9 @@ bool st_bounded_nested_is_apart(const struct st_bounded *planned);
 void st_bounded_lay_out(const struct stint_model *model, struct st_bounded *bounded,
                         struct st_arena *arena);
 // token_cost.c: what a token costs as planned, with the drafts that are planned, in bytes of the
-// file; and the same as the first function, without weights that only draft where they are not
-// worth their memory.
+// file.
 double st_bounded_token_cost(const struct stint_model *model, const struct st_bounded *planned);
+// Divides the bound with and without the weights that only draft, and takes what costs less.
 stint_status st_bounded_divide_best(const struct stint_model *model, struct st_bounded *bounded);
 
 // predict.c: memory for a sparse block, and for the graphs of the predictors on the session's

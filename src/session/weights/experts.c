@@ -35,9 +35,8 @@ static bool is_of_expert(const struct st_run *run, size_t piece, uint32_t expert
 }
 
 void st_bounded_expect(const struct st_run *run, uint32_t expert) {
-    struct st_slices *slices = &run->s->bounded->slices;
     for (size_t i = first_piece(run, expert); is_of_expert(run, i, expert); i++)
-        if (slices->pieces[i].passes & slices->pass) st_slices_expect(slices, i);
+        st_slices_expect(&run->s->bounded->slices, i);
 }
 
 static stint_status foresee_experts(const struct st_run *run) {
@@ -52,8 +51,7 @@ static stint_status foresee_experts(const struct st_run *run) {
     for (uint32_t e = 0; e < s->model->config.n_experts; e++) {
         if (!st_route_favours(run, n, e)) continue; // of the others fewer are needed
         for (size_t i = first_piece(run, e); is_of_expert(run, i, e); i++)
-            if (slices->pieces[i].passes & slices->pass && !st_slices_foresee(slices, i))
-                return STINT_OK;
+            if (!st_slices_foresee(slices, i)) return STINT_OK;
     }
     return STINT_OK;
 }

@@ -83,57 +83,39 @@ static struct st_section_part whole(const struct stint_model *m, const struct st
     return part;
 }
 
-struct pass {
-    uint64_t *checks; // of the entry at hand
-    size_t step, entry_bytes, done;
-    XXH3_state_t *state;
+struct checks {
+    uint64_t *first;
+    size_t step; // from one entry to the next
 };
 
-static void add(void *context, const unsigned char *data, size_t bytes) {
-    struct pass *p = context;
-    while (bytes) {
-        size_t n = st_min(bytes, p->entry_bytes - p->done);
-        if (p->done == 0) XXH3_64bits_reset(p->state);
-        XXH3_64bits_update(p->state, data, n);
-        data += n;
-        bytes -= n;
-        p->done += n;
-        if (p->done < p->entry_bytes) return;
-        *p->checks = known(XXH3_64bits_digest(p->state));
-        p->checks += p->step;
-        p->done = 0;
-    }
+static void note_entry(void *context, size_t entry, uint64_t hash) {
+    const struct checks *c = context;
+    c->first[entry * c->step] = known(hash);
 }
 
 static stint_status pass_strip(const struct stint_model *m, struct st_bounded *r, int table,
-                               const struct st_embedding *e, uint32_t strip, XXH3_state_t *state) {
+                               const struct st_embedding *e, uint32_t strip) {
     struct st_section_part part = whole(m, e, strip);
-    struct pass pass = {.checks = r->row_checks[table] + strip,
-                        .step = e->n_strips,
-                        .entry_bytes = e->strips[strip].bytes,
-                        .state = state};
+    struct checks checks = {r->row_checks[table] + strip, e->n_strips};
+    const struct st_section_pieces entries = {part.bytes, e->strips[strip].bytes, note_entry,
+                                              &checks};
     uint64_t offset = (uint64_t)(e->strips[strip].data - m->checkpoint.maps->data);
     bool same;
-    ST_TRY(st_section_pass(r->loader, offset, &part, add, &pass, &same));
+    ST_TRY(st_section_pass_pieces(r->loader, offset, &part, &entries, &same));
     return same ? STINT_OK : damaged(m, e, strip);
 }
 
-static stint_status pass_table(const struct stint_model *m, struct st_bounded *r, int table,
-                               XXH3_state_t *state) {
+static stint_status pass_table(const struct stint_model *m, struct st_bounded *r, int table) {
     const struct st_embedding e = st_embedding_of(m, (enum st_table)table);
-    for (uint32_t i = 0; i < e.n_strips; i++) ST_TRY(pass_strip(m, r, table, &e, i, state));
+    for (uint32_t i = 0; i < e.n_strips; i++) ST_TRY(pass_strip(m, r, table, &e, i));
     return STINT_OK;
 }
 
 stint_status st_token_rows_open(const struct stint_model *m, struct st_bounded *r) {
     for (int i = 0; i < ST_N_TABLES; i++) st_cache_open(&r->rows[i], r->loader);
     if (!m->checkpoint.package) return STINT_OK;
-    XXH3_state_t *state = XXH3_createState();
-    if (!state) return st_fail(STINT_E_NOMEM, "no memory to check the embedding");
-    stint_status status = STINT_OK;
-    for (int i = 0; i < ST_N_TABLES && status == STINT_OK; i++) status = pass_table(m, r, i, state);
-    XXH3_freeState(state);
-    return status;
+    for (int i = 0; i < ST_N_TABLES; i++) ST_TRY(pass_table(m, r, i));
+    return STINT_OK;
 }
 
 // ---- Reading
