@@ -112,6 +112,41 @@ static void any_part_goes_by(void **state) {
     }
 }
 
+struct pieces {
+    const unsigned char *data;
+    size_t bytes, piece_bytes, n;
+};
+
+static void compare_piece(void *context, size_t piece, uint64_t hash) {
+    struct pieces *p = context;
+    size_t begin = piece * p->piece_bytes, n = p->bytes - begin;
+    assert_int_equal(piece, p->n++);
+    if (n > p->piece_bytes) n = p->piece_bytes;
+    assert_int_equal(hash, XXH3_64bits(p->data + begin, n));
+}
+
+// Of a beginning of any length, also where the last piece is smaller.
+static void pieces_have_their_hashes(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        char name[16];
+        name_of(i, name);
+        const struct st_package *package = model.checkpoint.package;
+        uint64_t offset = st_package_offset(package, st_package_find(package, name));
+        struct st_section_part part = {sizes[i], XXH3_64bits(written[i], sizes[i])};
+        for (int round = 0; round < 8; round++) {
+            struct pieces p = {.data = written[i], .bytes = 1 + ts_random_below(sizes[i])};
+            p.piece_bytes = 1 + p.bytes / (1 + ts_random_below(20));
+            struct st_section_pieces pieces = {p.bytes, p.piece_bytes, compare_piece, &p};
+            bool same = false;
+            assert_int_equal(st_section_pass_pieces(loader, offset, &part, &pieces, &same),
+                             STINT_OK);
+            assert_true(same);
+            assert_int_equal(p.n, (p.bytes - 1) / p.piece_bytes + 1);
+        }
+    }
+}
+
 static void any_beginning_is_there(void **state) {
     (void)state;
     for (size_t i = 0; i < N; i++) {
@@ -187,9 +222,8 @@ static void parts_are_checked_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_checked_alone),
-        cmocka_unit_test(any_beginning_is_there),
-        cmocka_unit_test(any_part_goes_by),
+        cmocka_unit_test(parts_are_checked_alone),      cmocka_unit_test(pieces_have_their_hashes),
+        cmocka_unit_test(any_beginning_is_there),       cmocka_unit_test(any_part_goes_by),
         cmocka_unit_test(a_change_anywhere_is_noticed),
     };
     return cmocka_run_group_tests(tests, open_package, close_package);
