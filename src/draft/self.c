@@ -28,6 +28,23 @@ void st_self_draft_at(struct st_self_draft *d, unsigned bits, unsigned target) {
         *d = (struct st_self_draft){.bits = bits, .target = target};
 }
 
+// ---- Of the head
+
+void st_draft_head_observe(struct st_draft_head *h, bool outside) {
+    h->n += 1.0f;
+    h->outside += outside;
+    if (h->n < MAX_TRIES) return;
+    h->n /= 2.0f;
+    h->outside /= 2.0f;
+}
+
+// A token that cannot be drafted costs the draft that it ends, those that would follow it, and the
+// rows that verify them.
+bool st_draft_head_is_enough(const struct st_draft_head *h, double saved) {
+    const double cost = 2.0, prior_n = 16.0, prior_outside = 1.0;
+    return cost * ((double)h->outside + prior_outside) < saved * ((double)h->n + prior_n);
+}
+
 // ---- How often they are right
 
 static double chance_of(const struct st_self_draft *d, int c) {

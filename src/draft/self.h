@@ -15,6 +15,16 @@ enum {
     ST_SELF_WAYS = 2,    // precisions that are compared: the highest allowed, the next fewer bits
 };
 
+// How many tokens of the session's texts are outside of a part of the head, of late.
+// Zero-initialise.
+struct st_draft_head {
+    float n, outside;
+};
+void st_draft_head_observe(struct st_draft_head *head, bool outside);
+// Whether drafts should compute that part alone, which saves a share of their time: tokens outside
+// are never drafted.
+bool st_draft_head_is_enough(const struct st_draft_head *head, double saved);
+
 // Of one session. Zero-initialise.
 struct st_self_draft {
     unsigned bits, target; // of the steps that draft and of those that verify

@@ -32,6 +32,7 @@ struct chain {
     uint32_t way;                // of the session's drafts
     struct st_self_draft *draft; // of the session, at the precision of these steps
     struct st_self_plan plan;
+    bool in_part; // its steps leave out a part of the head
     float *logits;
 };
 
@@ -41,6 +42,8 @@ static void select_way(struct stint_session *s, const struct st_self_case *about
         plans[i] = st_self_draft_plan(&s->drafting.selfs[i], &s->drafting.costs, about);
     c->way = (uint32_t)st_self_draft_select(s->drafting.selfs, plans, s->drafting.turn);
     c->draft = &s->drafting.selfs[c->way];
+    c->in_part =
+        st_draft_head_is_enough(&s->drafting.head, st_draft_head_saves(s->model, c->draft->bits));
     c->plan = plans[c->way];
     if (s->drafting.costs.always) c->plan.max = about->max;
 }
@@ -120,7 +123,8 @@ static stint_status step(struct stint_session *s, struct st_rows *rows, struct c
     if (s->ahead.on)
         ST_TRY(st_ahead_step(s, sequences, ids, c->n, first, c->logits));
     else
-        ST_TRY(st_session_step(s, c->draft->bits, sequences, ids, c->n, c->logits));
+        ST_TRY(
+            st_session_draft_step(s, c->draft->bits, c->in_part, sequences, ids, c->n, c->logits));
     double seconds = (double)(st_now_ns() - begun) * 1e-9;
     rows->drafting += st_self_draft_measure(c->draft, &s->drafting.costs, c->n, seconds);
     c->room -= c->n;
@@ -152,8 +156,11 @@ stint_status st_self_drafts_add(struct stint_session *s, struct st_rows *rows,
 }
 
 void st_self_drafts_learn(struct stint_session *s, const struct st_rows *rows) {
+    size_t head_rows = st_draft_head_rows(&s->model->config);
     for (size_t i = 0; i < rows->n_texts; i++) {
         const struct st_rows_text *t = &rows->texts[i];
+        for (size_t k = 0; k <= t->n_taken; k++)
+            st_draft_head_observe(&s->drafting.head, (size_t)rows->ids[t->first + k] >= head_rows);
         size_t seen = t->self ? st_min(t->n - 1, t->n_taken + 1) : 0; // what follows is unknown
         for (size_t k = 0; k < seen; k++)
             st_self_draft_observe(&s->drafting.selfs[s->drafting.way],

@@ -269,7 +269,7 @@ stint_status st_pass_head(const struct st_run *r, const float *input, size_t n, 
     const struct st_config *c = &r->s->model->config;
     struct st_operands o = {
         .role = ST_INT8_HEAD, .x = input, .n = n, .y = {logits}, .y_row = {c->vocab}};
-    if (r->s->drafting.partial >> r->bits & 1) return head_in_part(r, &o);
+    if (r->head_in_part) return head_in_part(r, &o);
     ST_TRY(st_op_all(st_op_of(r, ST_UNIT_HEAD), r, &o));
     return st_pass_finish_logits(r, n, logits);
 }

@@ -157,6 +157,7 @@ struct st_drafting {
     struct st_self_draft selfs[ST_SELF_WAYS];
     uint32_t way;  // of these, the one that drafted last
     uint32_t turn; // steps that drafted
+    struct st_draft_head head;
 };
 
 struct st_device_step;
@@ -257,6 +258,7 @@ struct st_run {
     bool shadows_apart; // shadows are subgraphs of their own (st_npu_shadow)
     bool as_steps; // nested linears of prompts round as those of steps, for which this text stands
     size_t n_rows; // only so many first rows of nested linears; 0: all
+    bool head_in_part; // of the head only the first rows: the step drafts
 };
 
 // As `newest_bits`: 0 where this precision is float.
@@ -404,6 +406,11 @@ stint_status st_session_prompt(struct stint_session *s, uint32_t sequence, const
 // stint_session_step(), at a precision; a request to cancel stays set.
 stint_status st_session_step(struct stint_session *s, unsigned precision, const uint32_t *sequences,
                              const int32_t *ids, size_t n, float *logits);
+// The same of a step that only drafts: `in_part` leaves out all of the head but
+// st_draft_head_rows(), the other logits are -INFINITY.
+stint_status st_session_draft_step(struct stint_session *s, unsigned precision, bool in_part,
+                                   const uint32_t *sequences, const int32_t *ids, size_t n,
+                                   float *logits);
 // STINT_E_ARG: no session, or it does not have the sequence.
 stint_status st_session_check(const struct stint_session *s, uint32_t sequence);
 

@@ -179,6 +179,21 @@ static void the_faster_way_drafts(void **state) {
         assert_int_equal(st_self_draft_select(drafts, plans, turn), 0);
 }
 
+// A part of the head drafts where it saves more than the tokens that it lacks cost.
+static void a_part_of_the_head_is_for_texts_that_it_has(void **state) {
+    (void)state;
+    struct st_draft_head head = {0};
+    assert_true(st_draft_head_is_enough(&head, 0.16)); // texts are believed to have few others
+    assert_false(st_draft_head_is_enough(&head, 0.08));
+    for (int i = 0; i < 400; i++) st_draft_head_observe(&head, i % 100 < 3);
+    assert_true(st_draft_head_is_enough(&head, 0.08));
+    assert_false(st_draft_head_is_enough(&head, 0.0));
+    for (int i = 0; i < 40; i++) st_draft_head_observe(&head, i % 10 < 6); // another script
+    assert_false(st_draft_head_is_enough(&head, 0.16));
+    for (int i = 0; i < 2000; i++) st_draft_head_observe(&head, false);
+    assert_true(st_draft_head_is_enough(&head, 0.02)); // what was is forgotten
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_pays_is_done),
@@ -189,6 +204,7 @@ int main(void) {
         cmocka_unit_test(it_goes_on_while_the_next_draft_pays),
         cmocka_unit_test(another_target_is_not_drafted_for),
         cmocka_unit_test(the_faster_way_drafts),
+        cmocka_unit_test(a_part_of_the_head_is_for_texts_that_it_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,14 @@
 #include "support/kinds.h"
 #include "support/support.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
-enum { CONTEXT = 400, N_PROMPT = 40, N_IDS = 40 };
+enum { CONTEXT = 400, N_PROMPT = 40, N_IDS = 40, MAX_VOCAB = 4096 };
 
 static stint_model *nested, *hybrid, *lazy; // novels-2; a delta net; the first one once more
 static stint_model *floats;                 // the checkpoint with the first one's nested weights
@@ -262,6 +263,45 @@ static void fewer_bits_take_the_place_of_doubtful_words(void **state) {
     stint_session_close(s);
 }
 
+static void a_part_of_the_head_has_its_logits(void **state) {
+    (void)state;
+    static float whole[2 * MAX_VOCAB], part[2 * MAX_VOCAB];
+    size_t vocab = nested->config.vocab, rows = st_draft_head_rows(&nested->config);
+    const uint32_t sequences[] = {0, 0};
+    const int32_t ids[] = {7, 9};
+    stint_session *s = open_session(nested, &(struct variant){NULL, 0, 7, 4}, 0);
+    assert_true(rows < vocab && vocab <= MAX_VOCAB);
+    double saved = st_draft_head_saves(nested, 4);
+    assert_true(saved > 0.0 && saved < 1.0);
+    for (unsigned bits = 2; bits <= 4; bits++)
+        for (size_t n = 1; n <= 2; n++) {
+            float *logits[] = {whole, part};
+            for (int in_part = 0; in_part < 2; in_part++) {
+                assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+                assert_int_equal(
+                    st_session_draft_step(s, bits, in_part, sequences, ids, n, logits[in_part]),
+                    STINT_OK);
+            }
+            for (size_t t = 0; t < n; t++) {
+                const float *a = logits[0] + t * vocab, *b = logits[1] + t * vocab;
+                assert_memory_equal(a, b, rows * sizeof *a);
+                for (size_t i = rows; i < vocab; i++) assert_true(isinf(b[i]) && b[i] < 0.0f);
+            }
+        }
+    stint_session_close(s);
+}
+
+// Tokens of answers, those that were drafted among them, say whether a part is enough.
+static void texts_that_it_lacks_take_the_whole_head(void **state) {
+    (void)state;
+    stint_session *s = open_session(nested, &(struct variant){NULL, 0, 15, 4}, 0);
+    struct st_rows rows = {.n_texts = 1, .n = 4, .ids = {1, 4000, 4001, 4002}};
+    rows.texts[0] = (struct st_rows_text){.n = 4, .n_taken = 2};
+    st_self_drafts_learn(s, &rows);
+    assert_true(s->drafting.head.n == 3.0f && s->drafting.head.outside == 2.0f);
+    stint_session_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_is_that_of_plain_decoding),
@@ -271,6 +311,8 @@ int main(void) {
         cmocka_unit_test(precisions_must_be_there),
         cmocka_unit_test(what_was_picked_is_learned),
         cmocka_unit_test(fewer_bits_take_the_place_of_doubtful_words),
+        cmocka_unit_test(a_part_of_the_head_has_its_logits),
+        cmocka_unit_test(texts_that_it_lacks_take_the_whole_head),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

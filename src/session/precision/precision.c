@@ -72,6 +72,12 @@ unsigned st_precision_below(const struct stint_model *model, unsigned most, unsi
     return st_nested_has(&model->nested, below) ? below : 0;
 }
 
+double st_draft_head_saves(const struct stint_model *model, unsigned bits) {
+    const struct st_config *c = &model->config;
+    double left_out = (double)(c->vocab - st_draft_head_rows(c)) * (double)c->hidden;
+    return left_out * bits / 8.0 / (double)stint_model_bytes_per_token(model, bits);
+}
+
 static void need(const struct stint_model *model, uint32_t bits, bool step,
                  struct st_needs *needs) {
     if (st_nested_has(&model->nested, bits))

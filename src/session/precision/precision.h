@@ -47,11 +47,15 @@ void st_precision_needs(const struct stint_model *model, const stint_precision *
 void st_precision_needs_of_drafts(const struct stint_model *model, const stint_precision *precision,
                                   unsigned most, struct st_needs *needs);
 
-// Rows of the head that steps which only draft take: the vocabulary's first quarter. Tokenizers
-// number tokens by how often merges make them, so most texts have few others (FR-Spec, Zhao et al.
-// 2025, ranks them by frequency).
+// Rows of the head that steps which only draft take: the vocabulary's first 24,576, at least a
+// quarter of it, at most a half. Tokenizers number tokens by how often merges make them, so most
+// texts have few others (FR-Spec, Zhao et al. 2025, ranks them by frequency).
 static inline size_t st_draft_head_rows(const struct st_config *config) {
-    return st_min(config->vocab, st_round_up(config->vocab / 4, ST_NESTED_PANEL));
+    size_t vocab = config->vocab, rows = st_min(vocab / 2, st_max(vocab / 4, 24 << 10));
+    return st_min(vocab, st_round_up(rows, ST_NESTED_PANEL));
 }
+
+// The share of a step's bytes that the other rows are.
+double st_draft_head_saves(const struct stint_model *model, unsigned bits);
 
 #endif

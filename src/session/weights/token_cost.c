@@ -22,10 +22,8 @@ struct pass {
 
 static double memory_bytes(const struct stint_model *m, const struct st_bounded *r, unsigned bits) {
     double all = (double)stint_model_bytes_per_token(m, bits);
-    const struct st_config *c = &m->config;
-    if (!(r->pins.drafts >> bits & 1)) return all;
-    double left_out = (double)(c->vocab - st_draft_head_rows(c)) * (double)c->hidden;
-    return all - left_out * bits / 8.0;
+    bool in_part = r->pins.drafts >> bits & 1;
+    return in_part ? all * (1.0 - st_draft_head_saves(m, bits)) : all;
 }
 
 // What is read of a region by one pass after another of the same kind.
