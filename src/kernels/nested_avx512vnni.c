@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four rows at once. Codes of at most 6 bits: the products of a group fit 16 bits, so that one
-// vpdpwssd scales and adds them.
+// Four rows at once. Codes of at most 6 bits: four products of a group fit 16 bits, so that one
+// vpdpwssd scales and adds them; of at most 5 bits: eight, so that it does for two groups.
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -101,6 +101,30 @@ static inline vm vm_add(vm sum, vl minima, const int16_t *sums, float scale) {
 static inline void vm_rows(vm v, float rows[8]) {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 0, 0, 0, 0, 0, 0, 0, 0);
     _mm256_storeu_ps(rows, _mm512_castps512_ps256(_mm512_permutexvar_ps(even, v)));
+}
+
+#include "kernels/nested_codes.h"
+
+#define TWO_GROUPS 5
+// Bytes g and g + 1 behind 0, 4, 8 and 12, each as four 16-bit numbers.
+INLINE vi vs_two_groups(vs scales, unsigned g) {
+    const short first = (short)0xff00, second = (short)0xff01;
+    const __m128i row = _mm_setr_epi16(first, first, first, first, second, second, second, second);
+    const __m512i rows = _mm512_add_epi16(
+        _mm512_broadcast_i32x4(row),
+        _mm512_inserti32x4(
+            _mm512_inserti32x4(_mm512_inserti32x4(_mm512_setzero_si512(), _mm_set1_epi16(4), 1),
+                               _mm_set1_epi16(8), 2),
+            _mm_set1_epi16(12), 3));
+    return _mm512_shuffle_epi8(scales, _mm512_add_epi16(rows, _mm512_set1_epi16((short)g)));
+}
+INLINE vi eight_products(vb v0, vb x0, vb v1, vb x1) {
+    return _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(vi_zero(), v0, x0), v1, x1);
+}
+INLINE vi vi_add_two(vi sum, vs scales, unsigned g, const struct four *v, const vb x[4]) {
+    vi first = eight_products(v->f0, x[0], v->f1, x[1]);
+    vi second = eight_products(v->f2, x[2], v->f3, x[3]);
+    return _mm512_dpwssd_epi32(sum, _mm512_packs_epi32(first, second), vs_two_groups(scales, g));
 }
 
 #include "kernels/nested_body.h"

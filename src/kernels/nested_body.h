@@ -6,6 +6,7 @@
 //   vb_x                 16 bytes to every lane
 //   vs, vs_load          LANES rows' scales of a block's four groups
 //   vi_zero, vi_add      scale of group g * (v0 . x0 + v1 . x1) added, codes of at most `bits` bits
+//   vi_add_two           of groups g and g + 1, codes of at most TWO_GROUPS bits; or no such macro
 //   vf_zero, vf_add_scaled
 //   vf_rows              a panel's sums, of PARTS vectors
 //   vl, vl_load          a block's minima of 8 rows
@@ -27,6 +28,15 @@ INLINE void prefetch_block(unsigned bits, const struct source *s) {
     UNROLL for (unsigned b = 2; b < bits; b++) st_prefetch(s->planes[b - 2], ST_NESTED_PLANE);
 }
 
+INLINE vi add_groups(vi sum, unsigned bits, vs scales, unsigned g, const struct four *v,
+                     const vb x[4]) {
+#ifdef TWO_GROUPS
+    if (bits <= TWO_GROUPS) return vi_add_two(sum, scales, g, v, x);
+#endif
+    sum = vi_add(sum, bits, scales, g, v->f0, x[0], v->f1, x[1]);
+    return vi_add(sum, bits, scales, g + 1, v->f2, x[2], v->f3, x[3]);
+}
+
 // Adds the codes of four vectors times their scales, of TOGETHER parts and n tokens.
 INLINE void add_vectors(unsigned bits, const struct source *s, const struct place place[TOGETHER],
                         const vs scales[TOGETHER], const int8_t *q, size_t n,
@@ -35,12 +45,9 @@ INLINE void add_vectors(unsigned bits, const struct source *s, const struct plac
     UNROLL for (size_t p = 0; p < TOGETHER; p++) v[p] = codes_of(bits, s, place[p]);
     UNROLL for (size_t t = 0; t < n; t++) {
         const int8_t *x4 = q + t * ST_NESTED_BLOCK;
-        vb x0 = vb_x(x4), x1 = vb_x(x4 + 16), x2 = vb_x(x4 + 32), x3 = vb_x(x4 + 48);
-        UNROLL for (size_t p = 0; p < TOGETHER; p++) {
-            unsigned g = 2 * place[p].a;
-            vi e = vi_add(exact[p][t], bits, scales[p], g, v[p].f0, x0, v[p].f1, x1);
-            exact[p][t] = vi_add(e, bits, scales[p], g + 1, v[p].f2, x2, v[p].f3, x3);
-        }
+        const vb x[] = {vb_x(x4), vb_x(x4 + 16), vb_x(x4 + 32), vb_x(x4 + 48)};
+        UNROLL for (size_t p = 0; p < TOGETHER; p++) exact[p][t] =
+            add_groups(exact[p][t], bits, scales[p], 2 * place[p].a, &v[p], x);
     }
 }
 

@@ -156,6 +156,27 @@ static void test_edges(void **state) {
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) run(&problems[i]);
 }
 
+// The largest codes meet the largest inputs: what kernels add in 16 bits has room for that.
+static void test_largest_sums(void **state) {
+    (void)state;
+    for (unsigned high = 2; high <= 7; high++) {
+        const struct problem p = {high, high, 9, 192, 4, true, 1};
+        struct data d;
+        fill_weights(&p, &d);
+        fill_input(&p, &d);
+        memset(d.code, (1 << high) - 1, p.n_out * p.k);
+        for (size_t r = 0; r < p.n_out; r++)
+            st_nested_put_row(d.code + r * p.k, p.n_out, p.k, high, r, d.codes.data);
+        for (size_t t = 0; t < p.n_tokens; t++) {
+            for (size_t i = 0; i < p.k; i++) d.input[i] = t % 2 ? -127.0f : 127.0f;
+            st_nested_quantize(scalar(), d.input, p.k, t, &d.x);
+        }
+        for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++)
+            if ((k->isa & st_cpu_flags()) == k->isa) check(k, &p, &d, high);
+        free_data(&d);
+    }
+}
+
 // However many tokens go together, each gets the same bits.
 static void test_tokens_alone(void **state) {
     (void)state;
@@ -336,10 +357,10 @@ static void test_rest(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels),      cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_tokens_alone), cmocka_unit_test(test_panels),
-        cmocka_unit_test(test_codes),        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_quantize),     cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_quantizers),
+        cmocka_unit_test(test_largest_sums), cmocka_unit_test(test_tokens_alone),
+        cmocka_unit_test(test_panels),       cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_rest),         cmocka_unit_test(test_quantizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
