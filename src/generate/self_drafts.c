@@ -32,7 +32,7 @@ struct chain {
     uint32_t way;                // of the session's drafts
     struct st_self_draft *draft; // of the session, at the precision of these steps
     struct st_self_plan plan;
-    bool in_part; // its steps leave out a part of the head
+    bool in_part; // its steps leave out a part of the head; a bound decides that at opening
     float *logits;
 };
 
@@ -43,6 +43,7 @@ static void select_way(struct stint_session *s, const struct st_self_case *about
     c->way = (uint32_t)st_self_draft_select(s->drafting.selfs, plans, s->drafting.turn);
     c->draft = &s->drafting.selfs[c->way];
     c->in_part =
+        !s->bounded &&
         st_draft_head_is_enough(&s->drafting.head, st_draft_head_saves(s->model, c->draft->bits));
     c->plan = plans[c->way];
     if (s->drafting.costs.always) c->plan.max = about->max;
