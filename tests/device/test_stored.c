@@ -18,7 +18,7 @@
 
 enum { MAX_FAULTS = 120 };
 
-static const char *const ways[] = {"opencl", "opencl:copy=1,items=3", "opencl:items=64",
+static const char *const ways[] = {"opencl", "opencl:copy=1,items=64", "opencl:items=3",
                                    "opencl:items=200"};
 
 static int n_ways(void) {

@@ -169,32 +169,36 @@ static unsigned anything(struct ts_pair *p) {
     }
 }
 
+static bool is_long(void) {
+    const char *text = getenv("STINT_CI_LONG");
+    return text && strcmp(text, "1") == 0;
+}
+
 static void steps_are_one_job_with_the_bits_of_the_host(void **state) {
     (void)state;
     skip_without();
     const struct way ways[] = {
         {STEPS, "f32", 0, 0}, {STEPS ",copy=1", "f16", 0, 0}, {STEPS ",attention=1", "f16", 0, 0}};
     const size_t n_ways = sizeof ways / sizeof *ways;
-    const char *text = getenv("STINT_CI_LONG");
-    const bool is_long = text && strcmp(text, "1") == 0;
+    const int rounds = is_long() ? ROUNDS : ROUNDS / 2;
+    unsigned jobs = 0, done = 0;
     for (size_t m = 0; m < N_MODELS; m++)
         for (size_t w = 0; w < n_ways; w++) {
-            if (!is_long && w != m % n_ways) continue;
+            if (!is_long() && w != m % n_ways) continue;
             struct ts_pair p = open_pair(models[m], &ways[w]);
-            unsigned jobs = 0;
             if (w == 2)
                 for (int i = 0; i < 2; i++) p.sessions[i]->kernels.pairs = NULL;
             assert_non_null(p.sessions[1]->device_step);
             ts_pair_prompt(&p, 0, LONGEST);
-            for (int round = 0; round < ROUNDS; round++) {
+            for (int round = 0; round < rounds; round++, done++) {
                 unsigned more = anything(&p);
                 assert_true(more <= 1);
                 jobs += more;
             }
-            assert_true(jobs > ROUNDS / 4);
             assert_int_equal(p.sessions[1]->npus.faults, 0);
             ts_pair_close(&p);
         }
+    assert_true(4 * jobs > done);
 }
 
 // A group reads the keys in tiles, and its items share the reading.
@@ -209,6 +213,7 @@ static void long_texts_have_the_same_bits(void **state) {
     const uint32_t sequence = 0;
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
         for (size_t m = 3; m < N_MODELS; m += 2) { // with a window and without
+            if (!is_long() && m / 2 % 2 == w % 2) continue;
             struct ts_pair p = open_pair(models[m], &ways[w]);
             for (int i = 0; i < PROMPTS; i++) ts_pair_prompt(&p, sequence, LONGEST);
             for (int i = 0; i < 3; i++) {
