@@ -173,7 +173,8 @@ static stint_status check_file(const struct reader *r, const struct st_section *
     at -= skip;
     XXH3_64bits_reset(r->state);
     for (size_t left = s->bytes; left > 0;) {
-        ssize_t n = pread(r->lazy_file, r->buffer, HASH_AT_ONCE, (off_t)at);
+        size_t wanted = st_round_up(skip + st_min(left, HASH_AT_ONCE - skip), ST_DIRECT_BLOCK);
+        ssize_t n = pread(r->lazy_file, r->buffer, wanted, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
             return st_fail(STINT_E_IO, "section '%s' cannot be read: %s", s->name, strerror(errno));
