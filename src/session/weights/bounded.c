@@ -48,7 +48,7 @@ static void lend(struct st_bounded *r) {
     st_bounded_lent(r, left + (r->prompt_touched ? 0 : b->prompt), r->nested_now, lent);
     for (uint32_t i = 0; i < ST_N_REGIONS; i++) {
         bool unused = apart && r->nested_now && i == ST_REGION_STREAM;
-        if (r->lent[i] || apart)
+        if (r->most_lent[i] || apart)
             st_slices_resize(&r->slices, i, unused ? 0 : r->plan.n_entries[i] + lent[i]);
     }
 }
@@ -67,9 +67,9 @@ static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
     ST_TRY(st_loader_open(&options, &r->loader));
     ST_TRY(st_token_rows_open(m, r));
     ST_TRY(st_pinned_open(m, &r->pins, r->loader, &r->pinned));
-    st_bounded_lent(r, r->budget.kv + r->budget.prompt, true, r->lent);
+    st_bounded_most_lent(r, r->most_lent);
     struct st_slices_plan with_loan = r->plan;
-    for (int i = 0; i < ST_N_REGIONS; i++) with_loan.n_entries[i] += r->lent[i];
+    for (int i = 0; i < ST_N_REGIONS; i++) with_loan.n_entries[i] += r->most_lent[i];
     ST_TRY(st_slices_open(&r->source, &with_loan, r->loader, &r->slices));
     lend(r);
     const struct st_neurons_plan neurons = r->neurons.plan;

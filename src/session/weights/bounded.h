@@ -52,9 +52,9 @@ struct st_bounded {
     struct st_file_pieces pieces;
     struct st_arena table;
     struct st_slices_plan plan;
-    // Entries on loan, at most: from the KV cache until texts grow, from prompts between them, and,
-    // in passes over nested weights, from the other region.
-    uint32_t lent[ST_N_REGIONS];
+    // Entries that may be on loan: from the KV cache until texts grow, from prompts between them,
+    // and, in passes over nested weights, from the other region.
+    uint32_t most_lent[ST_N_REGIONS];
     uint32_t most_tokens[STINT_MAX_SEQUENCES]; // that each sequence has held
     uint64_t kv_touched;                       // bytes that they took
     bool prompt_touched;                       // prompts have their buffers back
@@ -102,6 +102,9 @@ void st_bounded_plan_close(struct st_bounded *planned);
 // the pass is over nested weights, a region that it does not use.
 void st_bounded_lent(const struct st_bounded *planned, uint64_t bytes, bool nested,
                      uint32_t lent[ST_N_REGIONS]);
+// As many as that can ever be of a region. What all bytes lend is not that: a region has what is
+// left by the one before, which may be less of more bytes.
+void st_bounded_most_lent(const struct st_bounded *planned, uint32_t most[ST_N_REGIONS]);
 // Plans and opens what a session needs. The text of STINT_E_LIMIT names the smallest bound that
 // works.
 stint_status st_bounded_open(const struct stint_model *model,

@@ -203,16 +203,29 @@ bool st_bounded_nested_is_apart(const struct st_bounded *r) {
 }
 
 // Neurons have no use for more memory: their regions do not shrink.
+static uint64_t lendable(const struct st_bounded *r, uint64_t bytes, bool nested) {
+    const struct st_slices_plan *plan = &r->plan;
+    uint64_t unused =
+        (uint64_t)plan->n_entries[ST_REGION_STREAM] * plan->entry_bytes[ST_REGION_STREAM];
+    return (r->sparse ? 0 : bytes) + (nested && st_bounded_nested_is_apart(r) ? unused : 0);
+}
+
+static uint32_t entries_of(const struct st_slices_plan *plan, int region, uint64_t bytes) {
+    size_t entry = plan->entry_bytes[region];
+    uint64_t outside = plan->n_ids[region] - st_min(plan->n_ids[region], plan->n_entries[region]);
+    return entry ? (uint32_t)st_min(bytes / entry, outside) : 0;
+}
+
 void st_bounded_lent(const struct st_bounded *r, uint64_t bytes, bool nested,
                      uint32_t lent[ST_N_REGIONS]) {
-    const struct st_slices_plan *plan = &r->plan;
-    uint64_t left = r->sparse ? 0 : bytes;
-    if (nested && st_bounded_nested_is_apart(r))
-        left += (uint64_t)plan->n_entries[ST_REGION_STREAM] * plan->entry_bytes[ST_REGION_STREAM];
+    uint64_t left = lendable(r, bytes, nested);
     for (int i = 0; i < ST_N_REGIONS; i++) {
-        size_t entry = plan->entry_bytes[i];
-        uint64_t outside = plan->n_ids[i] - st_min(plan->n_ids[i], plan->n_entries[i]);
-        lent[i] = entry ? (uint32_t)st_min(left / entry, outside) : 0;
-        left -= (uint64_t)lent[i] * entry;
+        lent[i] = entries_of(&r->plan, i, left);
+        left -= (uint64_t)lent[i] * r->plan.entry_bytes[i];
     }
+}
+
+void st_bounded_most_lent(const struct st_bounded *r, uint32_t most[ST_N_REGIONS]) {
+    uint64_t all = lendable(r, r->budget.kv + r->budget.prompt, true);
+    for (int i = 0; i < ST_N_REGIONS; i++) most[i] = entries_of(&r->plan, i, all);
 }
