@@ -32,7 +32,7 @@ class FastRpc(unittest.TestCase):
                      env={**os.environ, "STINT_CDSPRPC": str(MOCK), **environment})
 
     def test_the_same_answer(self):
-        done = self.run_on("hexagon")
+        done = self.run_on("hexagon:patience=60000")
         self.assertEqual((done.returncode, done.stdout), (0, self.answer), done.stderr)
         self.assertNotIn("lost", done.stderr)
 

@@ -169,6 +169,7 @@ static void close_transport(struct st_hexagon_transport *t) {
 const struct st_hexagon_transport_ops st_hexagon_fastrpc = {
     .name = "fastrpc",
     .default_bytes = KEPT_BYTES,
+    .start_ms = 20000, // the program is loaded first, and a busy core counts as its time
     .present = is_present,
     .open = open_transport,
     .start = start,

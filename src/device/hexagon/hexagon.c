@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/size.h"
 #include "device/hexagon/tiles.h"
 #include "device/settings.h"
 
@@ -58,11 +59,12 @@ static stint_status read_settings(const char *text, struct settings *s) {
 static stint_status wait_until_ready(struct hexagon_device *d) {
     const struct st_hexagon_transport_ops *ops = d->transport->ops;
     const struct wire_dsp *dsp = &d->queue->dsp;
+    uint32_t patience_ms = (uint32_t)st_max(ops->start_ms, d->patience_ms);
     ops->watch(d->transport, 0);
     while (__atomic_load_n(&dsp->ready, __ATOMIC_ACQUIRE) != WIRE_READY) {
         if (ops->wait(d->transport, ST_HEXAGON_TICK_MS) == ST_HEXAGON_GONE)
             return st_fail(STINT_E_DEVICE, "device 'hexagon': its program ended at its start");
-        if (ops->is_stuck(d->transport, 0, d->patience_ms))
+        if (ops->is_stuck(d->transport, 0, patience_ms))
             return st_fail(STINT_E_DEVICE, "device 'hexagon': its program does not begin");
     }
     return STINT_OK;

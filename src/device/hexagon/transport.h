@@ -33,6 +33,7 @@ struct st_hexagon_transport_ops {
     enum st_hexagon_event (*wait)(struct st_hexagon_transport *transport, int timeout_ms);
     // Begins to watch the program's work, with a number that moves on as work is done.
     void (*watch)(struct st_hexagon_transport *transport, uint32_t progress);
+    uint32_t start_ms; // patience with its start, at least
     // Called now and then while there is work: true if for so long the program has computed without
     // getting on, or has not wanted to compute. That others keep the processor does not count. The
     // same thread as wait and watch.
