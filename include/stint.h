@@ -271,7 +271,7 @@ typedef struct stint_prepare_options {
     /* For a model whose activations are mostly 0 (ReLU and its relatives): stores its neurons as
      * bundles, with predictors of the active ones, so that it runs well under a memory bound. */
     bool neurons;
-    float recall;            /* share of the active neurons that predictors find; default 0.995 */
+    float recall;            /* share of the active neurons that predictors find; default 0.98 */
     uint32_t predictor_rank; /* default 0: depends on the model's width */
     /* Bits of a neuron's weights: 8 (the INT8 weights as they are) or 4, which halves the memory
      * and the reads; default 0: 4. The dense linears then hold the same values. */

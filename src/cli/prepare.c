@@ -121,9 +121,10 @@ static const struct st_cli_option rows[] = {
     {.name = "recall",
      .kind = ST_CLI_FLOAT,
      .value = "SHARE",
-     .preset = "0.995",
+     .preset = "0.98",
      .max = 1,
-     .help = "share of the active neurons that a predictor must find",
+     .help = "share of the active neurons that a predictor must find: with more of them more "
+             "neurons are read and computed, and fewer tokens change",
      .offset = offsetof(struct prepare_options, recall)},
     {.name = NULL}};
 

@@ -219,7 +219,7 @@ static stint_status open_neurons(struct st_prepare_job *p) {
                            i);
     }
     struct st_predictor_options options = {.rank = o->predictor_rank,
-                                           .recall = o->recall > 0.0f ? (double)o->recall : 0.995,
+                                           .recall = o->recall > 0.0f ? (double)o->recall : 0.98,
                                            .stop = st_prepare_is_canceled,
                                            .stop_context = (void *)(uintptr_t)o};
     enum st_neuron_code code = o->neuron_bits == 8 ? ST_NEURON_INT8 : ST_NEURON_LEVELS;

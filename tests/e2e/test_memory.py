@@ -45,7 +45,7 @@ class Memory(unittest.TestCase):
         cls.holder = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.holder.name)
         cls.packages = {}
-        neurons = ("--neurons", "--recall", "0.98")  # of so short a text
+        neurons = ("--neurons",)
         nested, none = ("--bits", "2..3", "--quantizer", "uniform"), ("--bits", "none")
         for name, source, options in (("dense", MODEL, none), ("sparse", SPARSE, neurons + nested),
                                       ("sparse8", SPARSE,

@@ -32,8 +32,7 @@ static int open_models(void **state) {
                                .outliers = is_shadowed ? STINT_OUTLIERS_SHARE : STINT_OUTLIERS_NONE,
                                .ids = is_shadowed ? ids : NULL,
                                .n_ids = is_shadowed ? 512 : 0,
-                               .neurons = strcmp(model_name, SPARSE) == 0,
-                               .recall = 0.98f}; // of so short a text
+                               .neurons = strcmp(model_name, SPARSE) == 0};
     assert_int_equal(stint_prepare(source, path, &o, NULL), STINT_OK);
     stint_model_options pieces = {.size = sizeof pieces, .lazy = true};
     assert_int_equal(stint_model_open(path, &pieces, &lazy), STINT_OK);

@@ -91,7 +91,6 @@ static void prepare(void) {
                                .outliers = STINT_OUTLIERS_SHARE,
                                .outlier_prune = 0.5f,
                                .neurons = ts_bounded.variant->neuron_bits != 0,
-                               .recall = 0.98f, // of so short a text
                                .neuron_bits = ts_bounded.variant->neuron_bits,
                                .one_set = ts_bounded.variant->one_set,
                                .bits_low = nested ? 2 : 0,
