@@ -192,7 +192,8 @@ static stint_status measure_neurons(struct measuring *m, struct st_pool *pool) {
     s->down = &m->model->int8.layers[0].ffn->down;
     s->clipped = &clipped;
     // A pseudo-random input, for which some neurons are active.
-    for (size_t i = 0; i < s->layout.k; i++) m->x[i] = (uint8_t)(128 - 32 + i * 37 % 65);
+    for (size_t i = 0; i < ST_TWO_TERMS * s->layout.k; i++)
+        m->x[i] = (uint8_t)(128 - 32 + i * 37 % 65);
     uint64_t begun = st_now_ns(), now = begun, computed = 0;
     for (; now - begun < (uint64_t)(m->slot * 1e9); now = st_now_ns()) {
         size_t n = fill_refs(m, entry, n_entries);
@@ -244,7 +245,7 @@ static void lay_out(struct measuring *m, struct st_arena *a) {
         ST_TAKE(a, float, ST_LINEAR_OP_PARTS *(size_t)m->linear->weight.n_panels *ST_INT8_PANEL);
     if (!m->model->neurons.layers) return;
     m->refs = ST_TAKE(a, struct st_neuron_ref, FEW_NEURONS);
-    m->x = ST_TAKE(a, uint8_t, m->sparse.layout.k);
+    m->x = ST_TAKE(a, uint8_t, ST_TWO_TERMS * m->sparse.layout.k);
     m->y = ST_TAKE(a, float, m->sparse.layout.k);
     st_sparse_lay_out(&m->sparse, a);
 }
