@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One mapping, carved from the front in 64-byte steps. Invariant: used <= capacity, and used is a
-// multiple of 64. Under AddressSanitizer the bytes between two things taken, and those given back,
-// are poisoned.
+// multiple of 64. Under AddressSanitizer there are bytes between any two things taken; they, and
+// those given back, are poisoned.
 #include "base/arena.h"
 
 #include "base/map.h"
@@ -18,7 +18,9 @@
 #endif
 #ifdef HAVE_POISON
 #include <sanitizer/asan_interface.h>
+enum { BETWEEN = 64 };
 #else
+enum { BETWEEN = 0 };
 #define ASAN_POISON_MEMORY_REGION(start, bytes)   ((void)(start), (void)(bytes))
 #define ASAN_UNPOISON_MEMORY_REGION(start, bytes) ((void)(start), (void)(bytes))
 #endif
@@ -78,8 +80,9 @@ void st_arena_page_by_page(void *taken, size_t bytes) {
 void *st_arena_take(struct st_arena *arena, size_t count, size_t element_bytes) {
     size_t bytes, end;
     if (arena->overflow) return NULL;
-    if (!st_size_mul(count, element_bytes, &bytes) || bytes > SIZE_MAX - ALIGNMENT ||
-        !st_size_add(arena->used, st_round_up(bytes, ALIGNMENT), &end) || end > arena->capacity) {
+    if (!st_size_mul(count, element_bytes, &bytes) || bytes > SIZE_MAX - ALIGNMENT - BETWEEN ||
+        !st_size_add(arena->used, st_round_up(bytes, ALIGNMENT) + BETWEEN, &end) ||
+        end > arena->capacity) {
         arena->overflow = true;
         return NULL;
     }

@@ -427,10 +427,12 @@ static stint_status predict_rows(struct st_calibration *c, size_t row, size_t n,
 
 stint_status st_calibration_predict(struct st_calibration *c, size_t first,
                                     struct st_predictions *p) {
-    struct st_arena arena;
-    size_t rows = st_min(LOGIT_ROWS, c->session->chunk_len);
-    ST_TRY(st_arena_open(&arena, rows * c->model->config.vocab * sizeof(float)));
-    float *logits = ST_TAKE(&arena, float, rows * c->model->config.vocab);
+    struct st_arena measure = st_arena_measure(), arena;
+    size_t rows = st_min(LOGIT_ROWS, c->session->chunk_len),
+           n_logits = rows * c->model->config.vocab;
+    ST_TAKE(&measure, float, n_logits);
+    ST_TRY(st_arena_open(&arena, measure.used));
+    float *logits = ST_TAKE(&arena, float, n_logits);
     stint_status status = STINT_OK;
     p->loss = p->divergence = 0.0;
     p->n = p->n_same = 0;

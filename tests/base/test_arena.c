@@ -69,7 +69,7 @@ static void arena_refuses_sizes_that_wrap_and_stays_refused(void **state) {
         assert_int_equal(arena.used, 0);
     }
     struct st_arena sum = st_arena_measure();
-    st_arena_take(&sum, SIZE_MAX / 64 - 1, 64);
+    st_arena_take(&sum, SIZE_MAX / 64 - 3, 64);
     assert_false(sum.overflow);
     st_arena_take(&sum, 256, 1);
     assert_true(sum.overflow);
@@ -78,14 +78,17 @@ static void arena_refuses_sizes_that_wrap_and_stays_refused(void **state) {
 static void arena_rewinding_gives_back_what_came_after_the_mark(void **state) {
     (void)state;
     struct st_arena arena;
-    assert_int_equal(st_arena_open(&arena, 256), STINT_OK);
+    struct st_arena measure = st_arena_measure();
+    ST_TAKE(&measure, unsigned char, 64);
+    ST_TAKE(&measure, unsigned char, 192);
+    assert_int_equal(st_arena_open(&arena, measure.used), STINT_OK);
     unsigned char *kept = ST_TAKE(&arena, unsigned char, 64);
     size_t mark = st_arena_mark(&arena);
     unsigned char *first = ST_TAKE(&arena, unsigned char, 192);
     st_arena_rewind(&arena, mark);
     st_arena_rewind(&arena, mark + 64); // beyond what is held: nothing happens
     assert_ptr_equal(ST_TAKE(&arena, unsigned char, 192), first);
-    assert_ptr_equal(first, kept + 64);
+    assert_true(first >= kept + 64);
     memset(first, 1, 192);
     st_arena_close(&arena);
 }
@@ -105,7 +108,7 @@ static void large_arenas_are_whole_huge_pages(void **state) {
     (void)state;
     enum { HUGE = 2 << 20 };
     struct st_arena arena;
-    assert_int_equal(st_arena_open(&arena, HUGE + 100), STINT_OK);
+    assert_int_equal(st_arena_open(&arena, HUGE + 200), STINT_OK);
     assert_int_equal((uintptr_t)arena.base % HUGE, 0);
     assert_int_equal(arena.mapped, 2 * HUGE);
     memset(ST_TAKE(&arena, char, HUGE + 64), 1, HUGE + 64);
@@ -126,7 +129,7 @@ static void arena_forgets_whole_pages(void **state) {
     (void)state;
     enum { PAGE = 4096, BYTES = 8 * PAGE };
     struct st_arena arena;
-    assert_int_equal(st_arena_open(&arena, BYTES), STINT_OK);
+    assert_int_equal(st_arena_open(&arena, BYTES + 64), STINT_OK);
     char *taken = ST_TAKE(&arena, char, BYTES);
     memset(taken, 1, BYTES);
     st_arena_forget(taken + 100, 3 * PAGE);

@@ -412,6 +412,12 @@ static void columns_that_were_read_stay(void **state) {
     stint_model_close(model);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+enum { BETWEEN = 64 }; // bytes that an arena has then between what is taken
+#else
+enum { BETWEEN = 0 };
+#endif
+
 // What is planned for a number of bytes takes no more of them, and nearly all.
 static void kept_columns_take_what_they_are_given(void **state) {
     (void)state;
@@ -425,6 +431,7 @@ static void kept_columns_take_what_they_are_given(void **state) {
         struct st_arena measure = st_arena_measure();
         st_columns_plan(model, STEPS, bytes, &columns);
         st_columns_lay_out(&columns, model, &measure);
+        measure.used -= BETWEEN * measure.n_taken;
         assert_true(measure.used <= bytes && columns.share <= 1.0);
         if (bytes >= all) assert_true(columns.share == 1.0 && columns.n_linears == 9);
         if (bytes > all / 4) assert_true(measure.used + all / 8 > st_min(bytes, all));
