@@ -344,7 +344,8 @@ const struct st_cli_command st_cli_inspect_command = {
     .example = "stint inspect models/novels-10m --ctx 1024",
     .common = ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS | ST_CLI_COMMON_MEMORY |
               ST_CLI_COMMON_CONTEXT | ST_CLI_COMMON_CHUNK | ST_CLI_COMMON_PREDICTOR |
-              ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
+              ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_QUALITY | ST_CLI_COMMON_DRAFTS |
+              ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
     .options = rows,
     .options_bytes = sizeof(struct inspect_options),
     .run = run};

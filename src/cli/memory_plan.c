@@ -49,11 +49,12 @@ static json_t *describe_plan(const stint_memory_plan *p) {
                   (json_int_t)p->hot_clusters, "cluster_neurons", (json_int_t)p->cluster_neurons,
                   "neurons", (json_int_t)p->neurons, "cold_neurons", (json_int_t)p->cold_neurons);
     json_t *expected =
-        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "hit_rate", p->hit_rate,
-                  "computed", p->computed, "on_npu", p->on_npu, "shadow_columns", p->shadow_columns,
-                  "bytes_per_token", p->bytes_per_token, "reads_per_token", p->reads_per_token,
-                  "read_seconds", p->read_seconds, "compute_seconds", p->compute_seconds,
-                  "wait_seconds", p->wait_seconds, "tokens_per_second", p->tokens_per_second);
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "hit_rate",
+                  p->hit_rate, "computed", p->computed, "on_npu", p->on_npu, "shadow_columns",
+                  p->shadow_columns, "bytes_per_token", p->bytes_per_token, "reads_per_token",
+                  p->reads_per_token, "read_seconds", p->read_seconds, "compute_seconds",
+                  p->compute_seconds, "wait_seconds", p->wait_seconds, "tokens_per_second",
+                  p->tokens_per_second, "drafted_per_second", p->drafted_per_second);
     return json_pack("{s:o, s:o, s:o}", "memory", plan, "pieces", pieces, "expected", expected);
 }
 
@@ -181,6 +182,9 @@ static void print_plan(const json_t *plan) {
                1e3 * number(expected, "wait_seconds"));
     st_cli_row("speed", "%.1f tokens/s, without attention and sampling",
                number(expected, "tokens_per_second"));
+    if (number(expected, "drafted_per_second") > 0)
+        st_cli_row("", "%.1f with drafts by fewer bits, if four of five are right",
+                   number(expected, "drafted_per_second"));
 }
 
 static void print_layers(const json_t *layers) {

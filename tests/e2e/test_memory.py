@@ -210,6 +210,7 @@ class Memory(unittest.TestCase):
                 continue
             shown = stint("inspect", package, *options).stdout
             self.assertIn("tokens/s", shown)
+            self.assertEqual("with drafts" in shown, expected["drafted_per_second"] > 0)
             self.assertIn("in memory", shown)
             picture = self.folder / "plan.svg"
             stint("inspect", package, "--neurons", *options, "--svg", picture)

@@ -26,17 +26,46 @@ static int close_model(void **state) {
     return 0;
 }
 
+static stint_session_options options(const char *schedule, uint32_t draft_bits, uint64_t memory) {
+    return (stint_session_options){.size = sizeof(stint_session_options),
+                                   .n_threads = 2,
+                                   .n_context = 64,
+                                   .chunk_len = 16,
+                                   .schedule = schedule,
+                                   .n_drafts = 7,
+                                   .draft_bits = draft_bits,
+                                   .memory = memory};
+}
+
 static stint_session *open_session(const char *schedule, uint32_t draft_bits, uint64_t memory) {
     stint_session *s = NULL;
-    stint_session_options o = {.size = sizeof o,
-                               .n_threads = 2,
-                               .n_context = 64,
-                               .chunk_len = 16,
-                               .schedule = schedule,
-                               .n_drafts = 7,
-                               .draft_bits = draft_bits,
-                               .memory = memory};
+    stint_session_options o = options(schedule, draft_bits, memory);
     return stint_session_open(lazy, &o, &s) == STINT_OK ? s : NULL;
+}
+
+// What a machine that reads `times` slower than it computes makes of a bound.
+static stint_memory_plan plan_for(uint32_t draft_bits, uint64_t memory, double times) {
+    const double computes = 1e10;
+    stint_memory_plan plan = {.size = sizeof plan};
+    stint_session_options o = options("uniform:4", draft_bits, memory);
+    stint_storage s = {.size = sizeof s, .dense_bytes_per_second = computes};
+    for (uint32_t i = 0; i < STINT_STORAGE_BLOCKS; i++) {
+        s.sequential_block[i] = 4096u << i;
+        s.sequential_per_second[i] = computes / times / s.sequential_block[i];
+    }
+    assert_int_equal(stint_session_plan(lazy, &o, &s, &plan, NULL), STINT_OK);
+    return plan;
+}
+
+// A forecast counts drafts where the session has them, and more of them where reading is slow.
+static void check_forecast(unsigned drafts, uint64_t memory) {
+    stint_memory_plan plan = plan_for(2, memory, 10.0), slow = plan_for(2, memory, 100.0);
+    assert_true(plan_for(0, memory, 10.0).drafted_per_second == 0.0);
+    assert_int_equal(drafts != 0, plan.drafted_per_second > 0.0);
+    if (!drafts) return;
+    double gain = plan.drafted_per_second / plan.tokens_per_second;
+    assert_true(gain > 1.0 && gain <= slow.drafted_per_second / slow.tokens_per_second);
+    assert_true(gain < 5.0); // of drafts of which four in five are right
 }
 
 // What is read of all that passes of this precision take.
@@ -70,6 +99,7 @@ static void weights_draft_where_that_saves(void **state) {
         drafts ? n_with++ : n_without++;
         stint_session_close(plain);
         stint_session_close(s);
+        if (bound >= (uint64_t)mib << 20) check_forecast(drafts, bound);
         if (!reads) break;
     }
     assert_true(n_with > 0 && n_without > 0);

@@ -131,6 +131,13 @@ void st_bounded_lay_out(const struct stint_model *model, struct st_bounded *boun
 // token_cost.c: what a token costs as planned, with the drafts that are planned, in bytes of the
 // file.
 double st_bounded_token_cost(const struct stint_model *model, const struct st_bounded *planned);
+// How long a byte of the file and one of memory takes.
+struct st_byte_seconds {
+    double file, memory;
+};
+// How many times as many tokens a second the planned drafts are expected to give; 1: none.
+double st_bounded_draft_gain(const struct stint_model *model, const struct st_bounded *planned,
+                             const struct st_byte_seconds *speed);
 // Divides the bound with and without the weights that only draft, and takes what costs less.
 stint_status st_bounded_divide_best(const struct stint_model *model, struct st_bounded *bounded);
 

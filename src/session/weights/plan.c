@@ -378,6 +378,11 @@ static void forecast_time(struct forecast *f) {
         fmax(out->read_seconds, out->compute_seconds + f->column_wait_seconds) + out->wait_seconds;
     out->wait_seconds += f->column_wait_seconds;
     if (seconds > 0.0) out->tokens_per_second = 1.0 / seconds;
+    if (!f->bounded.needs.drafts) return;
+    struct st_byte_seconds speed = {.file = out->read_seconds / fmax(out->bytes_per_token, 1.0),
+                                    .memory = 1.0 / s->dense_bytes_per_second};
+    out->drafted_per_second =
+        out->tokens_per_second * st_bounded_draft_gain(f->model, &f->bounded, &speed);
 }
 
 // ---- The whole plan
@@ -449,6 +454,9 @@ stint_status stint_session_plan(const stint_model *model, const stint_session_op
     struct st_precision_schedule schedule;
     ST_TRY(st_schedule_load(model, o.schedule, &schedule));
     bound.needs = st_schedule_needs(model, &schedule.precision, schedule.learned);
+    // Sessions with neurons do not draft.
+    if (o.n_drafts && !model->neurons.layers)
+        st_precision_needs_of_drafts(model, &schedule.precision, o.draft_bits, &bound.needs);
     st_schedule_close(&schedule);
     ST_TRY(st_bounded_plan(model, &bound, &f.bounded));
     if (storage) memcpy(&f.storage, storage, st_min(storage->size, sizeof f.storage));

@@ -7,8 +7,9 @@
 enum { MOST_DRAFTS = 7 }; // that a step verifies under a bound
 
 // Assumed, as nothing is measured before a session is planned: a draft is right in so many cases,
-// and memory is read so many times as fast as a file.
-static const double RIGHT = 0.8, MEMORY_SPEED = 10.0;
+// and memory is read fifteen times as fast as a file.
+static const double RIGHT = 0.8;
+static const struct st_byte_seconds ASSUMED = {.file = 15.0, .memory = 1.0};
 
 // What drafts must be expected to save at least, as they also take memory.
 static const double DRAFT_GAIN = 0.7;
@@ -45,20 +46,33 @@ static struct pass pass_of(const struct stint_model *m, const struct st_bounded 
                          .memory = memory_bytes(m, r, bits ? bits : ST_PRECISION_INT8)};
 }
 
-double st_bounded_token_cost(const struct stint_model *m, const struct st_bounded *r) {
+// Of the best number of drafts up to `most`. Reading and computing overlap.
+static double token_seconds(const struct stint_model *m, const struct st_bounded *r,
+                            const struct st_byte_seconds *speed, int most) {
     unsigned bits = st_pins_highest(st_needs_without_drafts(&r->needs).precisions);
     unsigned drafts = st_pins_highest(r->needs.drafts);
     struct pass draft = {0.0, 0.0};
     double best = INFINITY, tokens = 1.0, chance = 1.0;
     if (drafts) draft = pass_of(m, r, drafts);
     struct pass whole = pass_of(m, r, r->needs.int8_steps ? 0 : bits);
-    for (int n = 0; n <= (drafts ? MOST_DRAFTS : 0); n++) {
-        double cost = n * (draft.read + draft.memory / MEMORY_SPEED) + whole.read +
-                      whole.memory / MEMORY_SPEED * (1.0 + ROW * n);
-        best = fmin(best, cost / tokens);
+    for (int n = 0; n <= (drafts ? most : 0); n++) {
+        double seconds =
+            n * fmax(draft.read * speed->file, draft.memory * speed->memory) +
+            fmax(whole.read * speed->file, whole.memory * speed->memory * (1.0 + ROW * n));
+        best = fmin(best, seconds / tokens);
         tokens += chance *= RIGHT;
     }
     return best;
+}
+
+double st_bounded_token_cost(const struct stint_model *m, const struct st_bounded *r) {
+    return token_seconds(m, r, &ASSUMED, MOST_DRAFTS);
+}
+
+double st_bounded_draft_gain(const struct stint_model *m, const struct st_bounded *r,
+                             const struct st_byte_seconds *speed) {
+    double drafted = token_seconds(m, r, speed, MOST_DRAFTS);
+    return drafted > 0.0 ? token_seconds(m, r, speed, 0) / drafted : 1.0;
 }
 
 // Plans with and without the weights that only draft, whichever makes steps faster.
