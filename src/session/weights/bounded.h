@@ -128,8 +128,8 @@ stint_status st_bounded_divide(const struct stint_model *model, struct st_bounde
 bool st_bounded_nested_is_apart(const struct st_bounded *planned);
 void st_bounded_lay_out(const struct stint_model *model, struct st_bounded *bounded,
                         struct st_arena *arena);
-// token_cost.c: what a token costs as planned, with the drafts that are planned, in bytes of the
-// file.
+// token_cost.c: what a token costs as planned, with the drafts that are planned: a number to
+// compare plans by.
 double st_bounded_token_cost(const struct stint_model *model, const struct st_bounded *planned);
 // How long a byte of the file and one of memory takes.
 struct st_byte_seconds {
