@@ -473,13 +473,13 @@ typedef struct stint_memory_plan {
     uint32_t expert_slices, resident_expert_slices; /* the same for a mixture's experts */
     uint32_t hot_clusters, cluster_neurons;         /* clusters that fit, neurons of each */
     uint64_t neurons, cold_neurons; /* in all layers; single ones that fit. 0: not a sparse model */
-    double hit_rate, computed, bytes_per_token, reads_per_token; /* as in stint_memory_info */
+    double hit_rate, computed, bytes_per_token, reads_per_token; /* first two: stint_memory_info */
     /* Time of a token if `storage` was given, else 0. Reading overlaps with computing, except for
      * the first neurons of a layer and for shadow columns: the threads wait for those. */
     double read_seconds, compute_seconds, wait_seconds;
-    double tokens_per_second; /* without attention, norms and sampling */
-    double shadow_columns;    /* read for shadow execution by a token; included in the reads */
-    double on_npu;            /* as in stint_memory_info, if `storage` has the times for it */
+    double tokens_per_second;  /* without attention, norms and sampling */
+    double shadow_columns;     /* read for shadow execution by a token; included in the reads */
+    double on_npu;             /* as in stint_memory_info, if `storage` has the times for it */
     double drafted_per_second; /* tokens, if four of five drafts by fewer bits are right; 0: none */
 } stint_memory_plan;
 
