@@ -437,15 +437,11 @@ static stint_status check(const stint_model *model, const stint_session_options 
     return STINT_OK;
 }
 
-stint_status stint_session_plan(const stint_model *model, const stint_session_options *options,
-                                const stint_storage *storage, stint_memory_plan *plan,
-                                stint_memory_layer *layers) {
-    stint_session_options o = {.size = sizeof o};
+static stint_status plan_session(const stint_model *model, stint_session_options o,
+                                 const stint_storage *storage, stint_memory_plan *plan,
+                                 stint_memory_layer *layers) {
     struct forecast f = {.model = model};
     struct st_session_bytes bytes;
-    if (options) memcpy(&o, options, st_min(options->size, sizeof o));
-    o.size = sizeof o;
-    ST_TRY(check(model, &o, plan));
     ST_TRY(st_session_measure(model, &o, &bytes));
     struct st_bounded_options bound = {.bound = o.memory,
                                        .bytes = bytes,
@@ -470,4 +466,17 @@ stint_status stint_session_plan(const stint_model *model, const stint_session_op
     st_arena_close(&f.arena);
     st_bounded_plan_close(&f.bounded);
     return status;
+}
+
+stint_status stint_session_plan(const stint_model *model, const stint_session_options *options,
+                                const stint_storage *storage, stint_memory_plan *plan,
+                                stint_memory_layer *layers) {
+    stint_session_options o = {.size = sizeof o};
+    if (options) memcpy(&o, options, st_min(options->size, sizeof o));
+    o.size = sizeof o;
+    ST_TRY(check(model, &o, plan));
+    stint_status status = plan_session(model, o, storage, plan, layers);
+    if (status != STINT_E_LIMIT || !o.n_drafts) return status;
+    o.n_drafts = 0; // as a session opens where its bound is too small for drafts
+    return plan_session(model, o, storage, plan, layers);
 }
