@@ -60,7 +60,7 @@ static stint_status open_session(const struct st_eval *eval, const struct st_ite
         longest = st_max(longest, n);
     }
     return st_scorer_open(&eval->subject, eval->options->session,
-                          st_min(longest, eval->model->config.context), &a->scorer);
+                          st_min(longest, eval->model->config.context), 1, &a->scorer);
 }
 
 static bool is_blank(char c) {

@@ -18,6 +18,7 @@ enum {
     FAR = 64,      // times the median: the token belongs to the prefix
     OUTLIER = 6,   // of LLM.int8()
     ROTATION = 11, // seed
+    CHANNELS = 64, // that a thread looks at, at least
 };
 
 // The input of one linear.
@@ -46,7 +47,7 @@ struct st_baseline {
     size_t n_inputs;
     struct st_rotation rotations[WIDTHS];
     struct stint_session *session; // attached, or the one that calibrates
-    float *x, *scratch;            // [chunk, width], [threads, widest]
+    float *x, *scratch;            // [chunk, width], [threads of the attached session, widest]
     size_t widest;
     uint8_t *outlier; // [widest]
     int32_t prefix[MAX_PREFIX];
@@ -116,7 +117,9 @@ static const float *collect(void *context, const struct st_linear_input *in) {
 
 static stint_status run_prefix(struct st_baseline *b, struct stint_session *s) {
     s->observe = NULL;
-    return b->n_prefix ? stint_session_eval(s, 0, b->prefix, b->n_prefix, false, NULL) : STINT_OK;
+    for (uint32_t i = 0; i < s->n_sequences && b->n_prefix; i++)
+        ST_TRY(stint_session_eval(s, i, b->prefix, b->n_prefix, false, NULL));
+    return STINT_OK;
 }
 
 static stint_status observe_ids(struct st_baseline *b, const struct st_baseline_options *o,
@@ -283,6 +286,7 @@ static stint_status find_rotation(struct st_baseline *b, size_t n, struct st_rot
     return st_fail(STINT_E_INTERNAL, "linears of more than %d widths", WIDTHS);
 }
 
+// Before any session is attached.
 static void quantize_row(const struct st_baseline *b, const struct input *input, float *x) {
     size_t group = b->method.group ? b->method.group : input->n;
     if (b->method.awq) {
@@ -396,7 +400,7 @@ static stint_status copy_model(struct st_baseline *b) {
     }
     ST_TRY(take_inputs(b));
     b->scratch = malloc(b->widest * sizeof *b->scratch);
-    b->outlier = malloc(b->widest);
+    b->outlier = calloc(b->widest, 1);
     return b->scratch && b->outlier ? STINT_OK : no_memory();
 }
 
@@ -454,19 +458,34 @@ size_t st_baseline_prefix(const struct st_baseline *baseline) {
 
 // ---- Inputs
 
-static void find_outliers(struct st_baseline *b, const struct st_linear_input *in) {
-    memset(b->outlier, 0, in->n);
-    for (size_t t = 0; t < in->n_tokens && b->method.outliers; t++)
-        for (size_t i = 0; i < in->n; i++)
-            b->outlier[i] |= fabsf(in->x[t * in->n + i]) >= (float)OUTLIER;
+// The input of a linear, of all tokens of a batch.
+struct met {
+    struct st_baseline *baseline;
+    const struct st_linear_input *in;
+    const struct input *input;
+};
+
+static void find_outliers(void *context, size_t from, size_t to, size_t worker) {
+    const struct met *m = context;
+    const struct st_linear_input *in = m->in;
+    uint8_t *outlier = m->baseline->outlier;
+    (void)worker;
+    memset(outlier + from, 0, to - from);
+    for (size_t t = 0; t < in->n_tokens; t++)
+        for (size_t i = from; i < to; i++)
+            outlier[i] |= fabsf(in->x[t * in->n + i]) >= (float)OUTLIER;
 }
 
-static void quantize_token(const struct st_baseline *b, const struct input *input, const float *x,
-                           float *y) {
+static void quantize_token(void *context, size_t t, size_t worker) {
+    const struct met *m = context;
+    const struct st_baseline *b = m->baseline;
+    const struct input *input = m->input;
+    const float *x = m->in->x + t * m->in->n;
+    float *y = b->x + t * input->width, *scratch = b->scratch + worker * b->widest;
     size_t n = input->n, group = b->method.group ? b->method.group : n;
     for (size_t i = 0; i < n; i++) y[i] = b->outlier[i] ? 0.0f : x[i];
     for (size_t i = 0; i < n && input->factors; i++) y[i] /= input->factors[i];
-    if (input->rotation) st_rotation_apply(input->rotation, y, b->scratch);
+    if (input->rotation) st_rotation_apply(input->rotation, y, scratch);
     if (b->method.static_scale)
         st_fake_int8(y, n, input->scale, y);
     else
@@ -477,10 +496,10 @@ static void quantize_token(const struct st_baseline *b, const struct input *inpu
 
 static const float *quantize_input(void *context, const struct st_linear_input *in) {
     struct st_baseline *b = context;
-    const struct input *input = input_of(b, in->role, in->layer, in->expert);
-    find_outliers(b, in);
-    for (size_t t = 0; t < in->n_tokens; t++)
-        quantize_token(b, input, in->x + t * in->n, b->x + t * input->width);
+    struct met met = {b, in, input_of(b, in->role, in->layer, in->expert)};
+    struct st_pool *pool = b->session->group.pool;
+    if (b->method.outliers) st_pool_run_ranges(pool, find_outliers, &met, in->n, CHANNELS);
+    st_pool_run(pool, quantize_token, &met, in->n_tokens);
     return b->x;
 }
 
@@ -488,8 +507,11 @@ stint_status st_baseline_attach(struct st_baseline *b, struct stint_session *ses
     size_t rows = st_max(session->chunk_len,
                          ST_LINEAR_FEW_TOKENS + 1); // the last rows of a prompt are scratch
     free(b->x);
+    free(b->scratch);
     b->x = calloc(rows * b->widest, sizeof *b->x);
-    if (!b->x) return no_memory();
+    b->scratch = malloc(st_pool_threads(session->group.pool) * b->widest * sizeof *b->scratch);
+    if (!b->x || !b->scratch) return no_memory();
+    b->session = session;
     ST_TRY(run_prefix(b, session));
     if (b->method.awq) return STINT_OK; // inputs stay as they are
     session->observe = quantize_input;

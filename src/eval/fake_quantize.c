@@ -7,13 +7,16 @@
 #include <stdlib.h>
 
 void st_fake_int8(const float *x, size_t n, float scale, float *y) {
-    for (size_t i = 0; i < n; i++)
-        y[i] = scale * fminf(fmaxf(rintf(x[i] / scale), -127.0f), 127.0f);
+    for (size_t i = 0; i < n; i++) {
+        float q = rintf(x[i] / scale);
+        q = q < -127.0f ? -127.0f : q;
+        y[i] = scale * (q > 127.0f ? 127.0f : q);
+    }
 }
 
 static float largest(const float *x, size_t n) {
     float max = 0.0f;
-    for (size_t i = 0; i < n; i++) max = fmaxf(max, fabsf(x[i]));
+    for (size_t i = 0; i < n; i++) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
     return max;
 }
 

@@ -17,17 +17,37 @@ static uint32_t n_characters(const char *text) {
     return n;
 }
 
-static stint_status score_item(struct st_scorer *scorer, const struct st_item *item,
-                               stint_eval_item *out) {
-    out->n_choices = item->n_choices;
-    out->answer = item->answer;
-    for (uint32_t i = 0; i < item->n_choices; i++) {
-        struct st_score score;
-        ST_TRY(st_score_ending(scorer, item->context[i], item->ending[i], &score));
-        out->log_likelihood[i] = score.log_likelihood;
-        out->lengths[i] = n_characters(item->ending[i]);
-        if (i == item->answer) out->greedy = score.greedy;
+// A choice of each of n items that has so many.
+static stint_status score_choice(struct st_scorer *scorer, const struct st_item *items, size_t n,
+                                 uint32_t choice, stint_eval_item *out) {
+    struct st_ending endings[ST_SCORE_TEXTS];
+    struct st_score scores[ST_SCORE_TEXTS];
+    size_t of[ST_SCORE_TEXTS], n_endings = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (choice >= items[i].n_choices) continue;
+        endings[n_endings] = (struct st_ending){items[i].context[choice], items[i].ending[choice]};
+        of[n_endings++] = i;
     }
+    ST_TRY(st_score_endings(scorer, endings, n_endings, scores));
+    for (size_t i = 0; i < n_endings; i++) {
+        stint_eval_item *item = &out[of[i]];
+        item->log_likelihood[choice] = scores[i].log_likelihood;
+        item->lengths[choice] = n_characters(endings[i].ending);
+        if (choice == item->answer) item->greedy = scores[i].greedy;
+    }
+    return STINT_OK;
+}
+
+static stint_status score_items(struct st_scorer *scorer, const struct st_item *items, size_t n,
+                                stint_eval_item *out) {
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        out[i].n_choices = items[i].n_choices;
+        out[i].answer = items[i].answer;
+        most = st_max(most, items[i].n_choices);
+    }
+    for (uint32_t choice = 0; choice < most; choice++)
+        ST_TRY(score_choice(scorer, items, n, choice, out));
     return STINT_OK;
 }
 
@@ -35,14 +55,18 @@ static stint_status run_items(struct st_eval *eval, const struct st_items *items
                               struct st_scorer *scorer, score_fn *fn) {
     struct st_mean means[STINT_EVAL_METRICS] = {{0}};
     const stint_eval_options *o = eval->options;
-    for (size_t i = 0; i < items->n; i++) {
-        stint_eval_item item = {.index = i};
-        ST_TRY(score_item(scorer, &items->items[i], &item));
-        if (o->item) o->item(o->context, &item);
-        fn(eval, &item, means);
-        eval->result.items = i + 1;
+    for (size_t first = 0, n; first < items->n; first += n) {
+        stint_eval_item out[ST_SCORE_TEXTS] = {0};
+        n = st_min(scorer->n_texts, items->n - first);
+        ST_TRY(score_items(scorer, items->items + first, n, out));
         eval->result.tokens = scorer->n_tokens;
-        ST_TRY(st_eval_step(eval, i + 1, items->n));
+        for (size_t i = 0; i < n; i++) {
+            out[i].index = first + i;
+            if (o->item) o->item(o->context, &out[i]);
+            fn(eval, &out[i], means);
+            eval->result.items = first + i + 1;
+            ST_TRY(st_eval_step(eval, first + i + 1, items->n));
+        }
     }
     return STINT_OK;
 }
@@ -55,7 +79,9 @@ static stint_status run(struct st_eval *eval, const struct st_task *task, score_
     stint_status status = task->read(o->data, o->limit, &items);
     if (status == STINT_OK && items.n == 0)
         status = st_fail(STINT_E_FORMAT, "%s: holds no items", o->data);
-    if (status == STINT_OK) status = st_scorer_open(&eval->subject, o->session, n_context, &scorer);
+    if (status == STINT_OK)
+        status = st_scorer_open(&eval->subject, o->session, n_context,
+                                st_min(items.n, ST_SCORE_TEXTS), &scorer);
     if (status == STINT_OK) status = run_items(eval, &items, &scorer, fn);
     st_scorer_close(&scorer);
     st_items_free(&items);

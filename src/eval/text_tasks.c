@@ -117,7 +117,8 @@ static stint_status score_window(void *context, const struct window *w) {
     struct perplexity *p = context;
     stint_eval_item item = {.tokens = w->n - w->scored};
     p->window = (struct st_mean){0};
-    ST_TRY(st_score_rows(&p->scorer, w->ids, w->n, w->scored - 1, add_loss, p));
+    struct st_scored_text text = {w->ids, w->n, w->scored - 1, add_loss, p};
+    ST_TRY(st_score_texts(&p->scorer, &text, 1));
     double mean = st_mean_value(&p->window);
     p->loss += p->window.sum;
     p->n += item.tokens;
@@ -138,7 +139,7 @@ stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task
     if (status == STINT_OK) status = plan_windows(eval, &text);
     if (status == STINT_OK)
         status = st_scorer_open(&eval->subject, eval->options->session,
-                                text.window + text.first.count, &p.scorer);
+                                text.window + text.first.count, 1, &p.scorer);
     if (status == STINT_OK) status = for_windows(eval, &text, score_window, &p);
     st_scorer_close(&p.scorer);
     free_text(&text);
@@ -197,8 +198,10 @@ static stint_status compare_window(void *context, const struct window *w) {
     struct agreement *a = context;
     a->base = w->scored - 1;
     a->window = (struct means){0};
-    ST_TRY(st_score_rows(&a->reference, w->ids, w->n, a->base, keep_row, a));
-    ST_TRY(st_score_rows(&a->scorer, w->ids, w->n, a->base, compare_row, a));
+    struct st_scored_text text = {w->ids, w->n, a->base, keep_row, a};
+    ST_TRY(st_score_texts(&a->reference, &text, 1));
+    text.fn = compare_row;
+    ST_TRY(st_score_texts(&a->scorer, &text, 1));
     stint_eval_item item = {.tokens = (uint64_t)a->window.same.n};
     put_metrics(&a->window, item.metrics);
     show_window(a->eval, &item);
@@ -217,12 +220,12 @@ static stint_status open_pair(struct agreement *a, const struct text *t) {
     if (reference->config.vocab != vocab)
         return st_fail(STINT_E_ARG, "the reference has a vocabulary of %u, the model of %zu",
                        reference->config.vocab, vocab);
-    ST_TRY(st_scorer_open(&a->eval->subject, a->eval->options->session, n, &a->scorer));
+    ST_TRY(st_scorer_open(&a->eval->subject, a->eval->options->session, n, 1, &a->scorer));
     stint_session_options plain = {.size = sizeof plain};
     const stint_session_options *given = a->eval->options->session;
     if (given) memcpy(&plain, given, st_min(given->size, sizeof plain));
     plain.schedule = NULL; // it applies to the model, not to the reference
-    ST_TRY(st_scorer_open(&(struct st_subject){.model = reference}, &plain, n, &a->reference));
+    ST_TRY(st_scorer_open(&(struct st_subject){.model = reference}, &plain, n, 1, &a->reference));
     a->kept = calloc(n, vocab * sizeof *a->kept);
     return a->kept ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for %zu logits", n * vocab);
 }

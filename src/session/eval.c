@@ -16,8 +16,8 @@ stint_status st_session_check(const struct stint_session *s, uint32_t sequence) 
     return st_fail(STINT_E_ARG, "sequence %u: the session has %u", sequence, s->n_sequences);
 }
 
-static stint_status check_ids(const struct stint_session *s, const struct st_sequence *sequence,
-                              const int32_t *ids, size_t n) {
+stint_status st_session_check_ids(const struct stint_session *s, const struct st_sequence *sequence,
+                                  const int32_t *ids, size_t n) {
     uint32_t vocab = s->model->config.vocab;
     if (n > s->n_context - sequence->length)
         return st_fail(STINT_E_LIMIT,
@@ -133,7 +133,7 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
 
 // What was computed of weights that somebody writes is worth nothing. Their file says so before
 // they change. A package's that are read on demand are checked by their hashes.
-static stint_status check_files(const struct stint_session *s) {
+stint_status st_session_check_files(const struct stint_session *s) {
     const struct st_checkpoint *c = &s->model->checkpoint;
     if (c->lazy && c->package) return STINT_OK;
     ST_TRY(st_checkpoint_check(c));
@@ -143,11 +143,11 @@ static stint_status check_files(const struct stint_session *s) {
 
 stint_status st_session_eval(struct stint_session *s, const struct st_eval_request *e) {
     struct st_sequence *held = &s->sequences[e->sequence];
-    ST_TRY(check_ids(s, held, e->ids, e->n));
+    ST_TRY(st_session_check_ids(s, held, e->ids, e->n));
     ST_TRY(st_session_settle(s, e->sequence));
     size_t before = held->length;
     stint_status status = eval_batches(s, e);
-    if (status == STINT_OK) status = check_files(s);
+    if (status == STINT_OK) status = st_session_check_files(s);
     if (status == STINT_OK) s->newest_bits = st_session_bits_of(s->model, e->precision);
     if (status != STINT_OK) st_sequence_truncate(held, before);
     if (s->source->end) s->source->end(s, status);
@@ -225,7 +225,7 @@ static stint_status step_batch(struct stint_session *s, unsigned precision, bool
     for (size_t i = 0; i < n && s->ahead.on && status == STINT_OK; i++)
         st_ahead_keep(s, places[i].sequence, places[i].position, ids[i],
                       run.buffers->x + i * s->model->config.hidden);
-    if (status == STINT_OK) status = check_files(s);
+    if (status == STINT_OK) status = st_session_check_files(s);
     if (s->source->end) s->source->end(s, status);
     return status;
 }
@@ -238,7 +238,7 @@ static stint_status check_step(const struct stint_session *s, const uint32_t *se
         ST_TRY(st_session_check(s, sequences[i]));
         struct st_sequence then = s->sequences[sequences[i]];
         then.length += lengths[sequences[i]]++;
-        ST_TRY(check_ids(s, &then, &ids[i], 1));
+        ST_TRY(st_session_check_ids(s, &then, &ids[i], 1));
     }
     return STINT_OK;
 }

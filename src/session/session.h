@@ -223,8 +223,8 @@ struct st_place {
     size_t position;
 };
 
-// One batch on its way through the layers: tokens of one sequence that follow each other, or one
-// of each of several.
+// One batch on its way through the layers: tokens of one sequence that follow each other; or of
+// several, those of a step or pieces of prompts.
 struct st_batch {
     size_t n;        // tokens
     size_t position; // of the first
@@ -236,6 +236,12 @@ struct st_batch {
 
 static inline struct st_place st_batch_place(const struct st_batch *b, size_t t) {
     return b->places ? b->places[t] : (struct st_place){b->sequence, b->position + t};
+}
+// How many rows from t on are of the same sequence.
+static inline size_t st_batch_same_text(const struct st_batch *b, size_t t) {
+    size_t end = t + 1;
+    while (b->places && end < b->n && b->places[end].sequence == b->places[t].sequence) end++;
+    return (b->places ? end : b->n) - t;
 }
 
 enum st_phase {
@@ -413,6 +419,35 @@ stint_status st_session_draft_step(struct stint_session *s, unsigned precision, 
                                    float *logits);
 // STINT_E_ARG: no session, or it does not have the sequence.
 stint_status st_session_check(const struct stint_session *s, uint32_t sequence);
+// STINT_E_LIMIT: the ids do not fit behind what the sequence holds; STINT_E_ARG: the model's
+// vocabulary lacks one.
+stint_status st_session_check_ids(const struct stint_session *s, const struct st_sequence *sequence,
+                                  const int32_t *ids, size_t n);
+// STINT_E_IO: somebody writes the files of the weights that were computed with.
+stint_status st_session_check_files(const struct stint_session *s);
+
+// ---- texts.c
+
+// The next ids of a sequence, and from which of them on logits are wanted.
+struct st_text_part {
+    uint32_t sequence;
+    const int32_t *ids;
+    size_t n, first;
+};
+// The logits of ids[i] of a part.
+typedef void st_text_logits_fn(void *context, size_t part, size_t i, const float *logits);
+
+struct st_texts {
+    const struct st_text_part *parts; // [n], each of another sequence
+    size_t n;
+    float *logits; // [n_rows, vocab] scratch
+    size_t n_rows;
+    st_text_logits_fn *fn; // in the order of parts and ids
+    void *context;
+};
+// Appends parts of several texts in the same passes, at the precision of prompts, as steps would
+// compute them. On failure no sequence has changed.
+stint_status st_session_eval_texts(struct stint_session *s, const struct st_texts *texts);
 
 // The bytes that stint_session_save() would write, a few KiB more at most (kv/save.c).
 uint64_t st_session_saved_bytes(const struct stint_session *s, uint32_t sequence);

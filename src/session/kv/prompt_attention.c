@@ -16,14 +16,17 @@
 
 enum { ITEMS_PER_THREAD = 4 }; // so that every thread gets its share
 
+// Rows of a batch that follow each other in a text.
 struct job {
     const struct st_run *run;
     struct st_heads heads;
-    size_t group;      // query heads per key-value head
-    size_t n_lanes;    // queries per key-value head: lane l is token l / group, head l % group
-    size_t lane_block; // lanes of a block
-    size_t item_lanes; // lanes of an item, whole blocks
-    size_t n_items;    // per key-value head
+    size_t row;            // the first of the batch's rows
+    struct st_place place; // of it
+    size_t group;          // query heads per key-value head
+    size_t n_lanes;        // queries per key-value head: lane l is token l / group, head l % group
+    size_t lane_block;     // lanes of a block
+    size_t item_lanes;     // lanes of an item, whole blocks
+    size_t n_items;        // per key-value head
 };
 
 // Lanes [lane0, lane0 + width) of one key-value head, rounded up to whole vectors.
@@ -49,7 +52,7 @@ struct item {
 static float *lane_row(const struct item *item, const struct block *block, float *base, size_t n,
                        size_t l) {
     const struct job *job = item->job;
-    size_t lane = block->lane0 + l, t = lane / job->group;
+    size_t lane = block->lane0 + l, t = job->row + lane / job->group;
     size_t h = item->head * job->group + lane % job->group;
     return base + (t * job->run->s->model->config.n_heads + h) * n;
 }
@@ -78,7 +81,7 @@ static void load_block(const struct item *item, struct block *block) {
     const struct stint_session *s = r->s;
     size_t hd = item->job->heads.dim, out_rows = st_round_up(hd, ST_PAIRS_MAX_M);
     for (size_t l = 0; l < block->width; l++) {
-        size_t position = r->batch->position + (block->lane0 + l) / item->job->group;
+        size_t position = item->job->place.position + (block->lane0 + l) / item->job->group;
         block->low[l] = (int32_t)st_session_first_key(s, r->layer, position);
         block->high[l] = (int32_t)position + 1;
     }
@@ -120,7 +123,7 @@ static const float *cache_tile(const struct item *item, unsigned char *cache, si
     const struct st_run *r = item->job->run;
     const struct stint_session *s = r->s;
     const unsigned char *rows =
-        st_kv_row(&s->kv, cache, r->batch->sequence, r->layer, item->head, key0);
+        st_kv_row(&s->kv, cache, item->job->place.sequence, r->layer, item->head, key0);
     if (s->kv.type == ST_KV_F32 && n_keys == ST_KEY_TILE) return (const float *)(const void *)rows;
     st_session_kv_kernel(s)->load(rows, n_keys, item->job->heads.dim, to);
     return to;
@@ -263,16 +266,27 @@ static void prompt_item(void *context, size_t i, size_t worker) {
     for (size_t b = 0; b < item.n_blocks; b++) store_block(&item, &item.blocks[b]);
 }
 
-void st_kv_attend_prompt(const struct st_run *r) {
+// Rows [row, row + n) of the batch, which are of one text.
+static void attend_text(const struct st_run *r, size_t row, size_t n) {
     const struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
-    struct job job = {.run = r, .heads = st_config_heads(c, r->layer)};
+    struct job job = {.run = r,
+                      .heads = st_config_heads(c, r->layer),
+                      .row = row,
+                      .place = st_batch_place(r->batch, row)};
     job.group = c->n_heads / job.heads.n_kv;
-    job.n_lanes = r->batch->n * job.group;
+    job.n_lanes = n * job.group;
     job.lane_block = s->kernels.tile->vectors * s->kernels.tile->lanes;
     size_t n_blocks = st_ceil_div(job.n_lanes, job.lane_block) * job.heads.n_kv;
     size_t share = n_blocks / (ITEMS_PER_THREAD * st_pool_threads(r->group->pool));
     job.item_lanes = job.lane_block * st_max(1, st_min(ST_LANE_BLOCKS, share));
     job.n_items = st_ceil_div(job.n_lanes, job.item_lanes);
     st_pool_run(r->group->pool, prompt_item, &job, job.n_items * job.heads.n_kv);
+}
+
+void st_kv_attend_prompt(const struct st_run *r) {
+    for (size_t row = 0, n; row < r->batch->n; row += n) {
+        n = st_batch_same_text(r->batch, row);
+        attend_text(r, row, n);
+    }
 }

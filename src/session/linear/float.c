@@ -8,7 +8,7 @@
 // their number, so that a sequence does not notice when others come or leave: not the one for a
 // single token, which sums in another order, nor those for many tokens.
 static size_t selecting_tokens(const struct st_run *r, size_t n_tokens) {
-    return r->batch && r->batch->places ? 2 : n_tokens;
+    return r->phase == ST_PHASE_DECODE && r->batch && r->batch->places ? 2 : n_tokens;
 }
 
 // Prompts of quantized blocks, unless they are to be exact, may be rounded.
