@@ -4,9 +4,38 @@
 #include "base/size.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const float least_mean = 1e-4f;
+
+// ---- Tokens
+
+int st_awq_tokens_open(size_t n, struct st_awq_tokens *t) {
+    *t = (struct st_awq_tokens){
+        .n = n, .step = 1, .sum = calloc((1 + ST_AWQ_SAMPLES) * n, sizeof(float))};
+    if (!t->sum) return -1;
+    t->kept = t->sum + n;
+    return 0;
+}
+
+void st_awq_tokens_close(struct st_awq_tokens *t) {
+    free(t->sum);
+    *t = (struct st_awq_tokens){0};
+}
+
+void st_awq_tokens_add(struct st_awq_tokens *t, const float *x) {
+    for (size_t i = 0; i < t->n; i++) t->sum[i] += fabsf(x[i]);
+    if (t->n_kept == ST_AWQ_SAMPLES) {
+        for (size_t i = 0; i < ST_AWQ_SAMPLES; i += 2)
+            memcpy(t->kept + i / 2 * t->n, t->kept + i * t->n, t->n * sizeof *x);
+        t->n_kept /= 2;
+        t->step *= 2;
+    }
+    if (t->n_met++ % t->step == 0) memcpy(t->kept + t->n_kept++ * t->n, x, t->n * sizeof *x);
+}
+
+// ---- Search
 
 static void quantize_group(float *w, size_t n) {
     float least = 0.0f, most = 0.0f;

@@ -14,6 +14,18 @@ enum {
     ST_AWQ_ROW_STEP = 4, // rows from one that is tried to the next
 };
 
+// Tokens of an input on the calibration text. Of n_met so far one in `step` is kept: whenever there
+// is no room, every second one makes it.
+struct st_awq_tokens {
+    size_t n, n_met, step, n_kept;
+    float *sum;  // [n] of magnitudes, owned
+    float *kept; // [ST_AWQ_SAMPLES, n], behind it
+};
+// 0, or -1 without memory.
+int st_awq_tokens_open(size_t n, struct st_awq_tokens *tokens);
+void st_awq_tokens_close(struct st_awq_tokens *tokens); // accepts a zeroed one
+void st_awq_tokens_add(struct st_awq_tokens *tokens, const float *x);
+
 // What linears that share an input are searched with.
 struct st_awq {
     size_t n, group;

@@ -23,14 +23,12 @@ enum {
 
 // The input of one linear.
 struct input {
-    size_t n, width;  // channels; floats per token of the linear's input
-    float scale;      // static
-    float *max;       // [n] on the calibration text
-    float *factors;   // [n] or NULL
-    float *token_max; // [calibration tokens], while prefixes are looked for
-    float *sum;       // [n] of magnitudes, and some tokens [ST_AWQ_SAMPLES, n], for AWQ; or NULL
-    float *samples;
-    size_t n_met, sample_step, n_samples;
+    size_t n, width;             // channels; floats per token of the linear's input
+    float scale;                 // static
+    float *max;                  // [n] on the calibration text
+    float *factors;              // [n] or NULL
+    float *token_max;            // [calibration tokens], while prefixes are looked for
+    struct st_awq_tokens tokens; // where they are wanted
     struct st_rotation *rotation;
 };
 
@@ -83,27 +81,12 @@ static struct input *input_of(struct st_baseline *b, enum st_int8_role role, uin
 
 // ---- Calibration
 
-// Of tokens met so far one in 2^k is kept, at most ST_AWQ_SAMPLES: whenever these are full, every
-// second one makes room.
-static void keep_sample(struct input *input, const float *x) {
-    for (size_t i = 0; i < input->n; i++) input->sum[i] += fabsf(x[i]);
-    if (input->n_samples == ST_AWQ_SAMPLES) {
-        for (size_t i = 0; i < ST_AWQ_SAMPLES; i += 2)
-            memcpy(input->samples + i / 2 * input->n, input->samples + i * input->n,
-                   input->n * sizeof *x);
-        input->n_samples /= 2;
-        input->sample_step *= 2;
-    }
-    if (input->n_met++ % input->sample_step == 0)
-        memcpy(input->samples + input->n_samples++ * input->n, x, input->n * sizeof *x);
-}
-
 static const float *collect(void *context, const struct st_linear_input *in) {
     struct st_baseline *b = context;
     struct input *input = input_of(b, in->role, in->layer, in->expert);
     for (size_t t = 0; t < in->n_tokens; t++) {
         float token_max = 0.0f;
-        if (input->sum) keep_sample(input, in->x + t * in->n);
+        if (input->tokens.sum) st_awq_tokens_add(&input->tokens, in->x + t * in->n);
         for (size_t i = 0; i < in->n; i++) {
             float magnitude = fabsf(in->x[t * in->n + i]);
             input->max[i] = fmaxf(input->max[i], magnitude);
@@ -252,9 +235,9 @@ static stint_status set_awq_factors(const struct st_baseline *b, struct input *i
                                     const struct parts *parts) {
     struct st_awq awq = {.n = input->n,
                          .group = b->method.group,
-                         .x = input->samples,
-                         .n_samples = input->n_samples,
-                         .mean = input->sum};
+                         .x = input->tokens.kept,
+                         .n_samples = input->tokens.n_kept,
+                         .mean = input->tokens.sum};
     float *floats = malloc((ST_AWQ_GRID + 2) * input->n * sizeof *floats);
     input->factors = calloc(input->n, sizeof *input->factors);
     if (!floats || !input->factors) {
@@ -264,7 +247,8 @@ static stint_status set_awq_factors(const struct st_baseline *b, struct input *i
     float *w = floats + input->n;
     awq.row = floats;
     awq.factors = w + input->n;
-    for (size_t i = 0; i < input->n; i++) input->sum[i] /= (float)st_max(1, input->n_met);
+    for (size_t i = 0; i < input->n; i++)
+        input->tokens.sum[i] /= (float)st_max(1, input->tokens.n_met);
     st_awq_begin(&awq);
     for (size_t p = 0; p < parts->n; p++)
         for (size_t r = 0; r < parts->part[p]->n_out; r += ST_AWQ_ROW_STEP) {
@@ -361,12 +345,8 @@ static stint_status take_input(struct st_baseline *b, enum st_int8_role role, ui
     input->width = b->method.outliers ? 2 * input->n : input->n;
     b->widest = st_max(b->widest, input->width);
     input->max = calloc(input->n, sizeof *input->max);
-    input->sample_step = 1;
-    if (b->method.awq && role != ST_INT8_HEAD) {
-        input->sum = calloc((1 + ST_AWQ_SAMPLES) * input->n, sizeof *input->sum);
-        if (!input->sum) return no_memory();
-        input->samples = input->sum + input->n;
-    }
+    if (b->method.awq && role != ST_INT8_HEAD && st_awq_tokens_open(input->n, &input->tokens) != 0)
+        return no_memory();
     return input->max ? STINT_OK : no_memory();
 }
 
@@ -434,7 +414,7 @@ void st_baseline_close(struct st_baseline *b) {
     for (size_t i = 0; i < b->n_inputs && b->inputs; i++) {
         free(b->inputs[i].max);
         free(b->inputs[i].factors);
-        free(b->inputs[i].sum);
+        st_awq_tokens_close(&b->inputs[i].tokens);
     }
     for (size_t i = 0; i < b->n_weights; i++) free(b->weights[i]);
     for (size_t i = 0; i < WIDTHS; i++) st_rotation_close(&b->rotations[i]);

@@ -131,10 +131,12 @@ static stint_status eval_together(struct stint_session *s, const struct st_texts
 
 // ---- One after the other
 
+// Some ids of a part that makes a text of n_total.
 static stint_status eval_piece(struct stint_session *s, const struct st_text_part *part,
-                               size_t from, size_t n, float *logits) {
+                               size_t n_total, size_t from, size_t n, float *logits) {
     struct st_eval_request e = st_eval_request_of(s, part->sequence, part->ids + from, n);
     e.all = e.as_steps = true;
+    e.n_total = n_total;
     e.logits = logits;
     return n ? st_session_eval(s, &e) : STINT_OK;
 }
@@ -142,10 +144,11 @@ static stint_status eval_piece(struct stint_session *s, const struct st_text_par
 static stint_status eval_part(struct stint_session *s, const struct st_texts *t, size_t at) {
     const struct st_text_part *part = &t->parts[at];
     size_t vocab = s->model->config.vocab;
-    ST_TRY(eval_piece(s, part, 0, st_min(part->first, part->n), NULL));
+    size_t total = s->sequences[part->sequence].length + part->n;
+    ST_TRY(eval_piece(s, part, total, 0, st_min(part->first, part->n), NULL));
     for (size_t i = part->first, n; i < part->n; i += n) {
         n = st_min(t->n_rows, part->n - i);
-        ST_TRY(eval_piece(s, part, i, n, t->logits));
+        ST_TRY(eval_piece(s, part, total, i, n, t->logits));
         for (size_t r = 0; r < n; r++) t->fn(t->context, at, i + r, t->logits + r * vocab);
     }
     return STINT_OK;

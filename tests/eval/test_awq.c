@@ -31,6 +31,21 @@ static void four_bits_have_a_zero(void **state) {
     for (size_t i = 0; i < N; i++) assert_true(w[i] == 0.0f);
 }
 
+// Of any number of tokens at most ST_AWQ_SAMPLES are kept, evenly, and all count in the sums.
+static void tokens_are_kept_evenly(void **state) {
+    (void)state;
+    enum { MET = 5 * ST_AWQ_SAMPLES + 1 };
+    struct st_awq_tokens t;
+    assert_int_equal(st_awq_tokens_open(2, &t), 0);
+    for (size_t i = 0; i < MET; i++) {
+        st_awq_tokens_add(&t, (float[]){(float)i, -1.0f});
+        assert_true(t.n_kept <= ST_AWQ_SAMPLES && t.n_kept * t.step > i);
+        for (size_t k = 0; k < t.n_kept; k++) assert_true(t.kept[2 * k] == (float)(k * t.step));
+    }
+    assert_true(t.sum[0] == MET * (MET - 1) / 2.0f && t.sum[1] == MET);
+    st_awq_tokens_close(&t);
+}
+
 // Inputs of one channel are a hundred times the others'.
 static void fill(struct st_awq *awq, float *x, float *mean) {
     memset(mean, 0, N * sizeof *mean);
@@ -75,6 +90,7 @@ static void large_inputs_get_exact_weights(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(four_bits_have_a_zero),
+        cmocka_unit_test(tokens_are_kept_evenly),
         cmocka_unit_test(large_inputs_get_exact_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
