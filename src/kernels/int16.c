@@ -6,6 +6,13 @@
 
 const struct st_int16 st_int16s[] = {
 #if defined(__x86_64__)
+    {"int16_avx512vnni",
+     ST_CPU_AVX512 | ST_CPU_AVX512VNNI,
+     8,
+     16,
+     3,
+     {st_int16_tile_avx512vnni_1, st_int16_tile_avx512vnni_2, st_int16_tile_avx512vnni_3},
+     st_int16_quantize_avx2},
     {"int16_avx2",
      ST_CPU_AVX2,
      6,
@@ -20,8 +27,8 @@ const struct st_int16 st_int16s[] = {
 
 // Floats of 512 bits are as fast as integers of 256.
 const struct st_int16 *st_int16_select(uint64_t cpu_flags) {
-    if (cpu_flags & ST_CPU_AVX512) return NULL;
+    uint64_t wide = cpu_flags & ST_CPU_AVX512;
     for (const struct st_int16 *row = st_int16s; row->isa; row++)
-        if ((row->isa & cpu_flags) == row->isa) return row;
+        if ((row->isa & cpu_flags) == row->isa && (row->isa & wide) == wide) return row;
     return NULL;
 }

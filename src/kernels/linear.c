@@ -52,6 +52,8 @@ const struct st_linear_path st_linear_paths[] = {
 #if defined(__x86_64__)
     {"tile_bf16", ST_CPU_AVX512 | ST_CPU_AVX512BF16, 0, ST_LINEAR_BF16, quantized,
      st_linear_tile_block_tokens, st_linear_tile_bf16_pack, st_linear_tile_bf16_rows},
+    {"tile_int16", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, 0, ST_LINEAR_INT16, quantized,
+     st_linear_tile_block_tokens, st_linear_tile_int16_pack, st_linear_tile_int16_rows},
     {"tile_int16", ST_CPU_AVX2, ST_CPU_AVX512, ST_LINEAR_INT16, quantized,
      st_linear_tile_block_tokens, st_linear_tile_int16_pack, st_linear_tile_int16_rows},
     {"bf16_few_amx", ST_CPU_AMX_BF16, 0, ST_LINEAR_EXACT, st_linear_bf16_few_amx_takes,
@@ -77,6 +79,12 @@ bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, 
                          enum st_dtype dtype, size_t k, size_t n_tokens) {
     return runs_on(path, cpu_flags) && (fast || path->rounding == ST_LINEAR_EXACT) &&
            path->takes(dtype, k, n_tokens);
+}
+
+const struct st_linear_path *st_linear_int16_path(uint64_t cpu_flags, size_t k) {
+    const struct st_linear_path *path = st_linear_paths;
+    while (path->name && !(path->rounding == ST_LINEAR_INT16 && runs_on(path, cpu_flags))) path++;
+    return path->name && k % 2 == 0 ? path : NULL;
 }
 
 const struct st_linear_path *st_linear_nested_path(uint64_t cpu_flags) {

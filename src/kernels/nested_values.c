@@ -6,7 +6,7 @@
 
 const struct st_nested_values st_nested_values[] = {
 #if defined(__x86_64__)
-    {"nested_values_avx512bf16", ST_CPU_AVX512 | ST_CPU_AVX512BF16, NULL,
+    {"nested_values_avx512bf16", ST_CPU_AVX512 | ST_CPU_AVX512BF16, st_nested_floats_avx2,
      st_nested_bf16_avx512bf16},
     {"nested_values_avx2", ST_CPU_AVX2, st_nested_floats_avx2, NULL},
 #endif

@@ -21,7 +21,9 @@ static void forget(const struct stint_model *m, uint32_t layer) {
 stint_status st_prepare_predict(const struct st_prepare_job *job, const struct stint_model *m,
                                 size_t n_ids, unsigned bits, st_prepare_forget done_with,
                                 struct st_predictions *p) {
+    // What a nested precision loses is what its steps lose, but for a hundredth of it.
     struct st_calibration c = {.bits = bits,
+                               .roughly = bits != 0,
                                .stop = st_prepare_is_canceled,
                                .stop_context = (void *)(uintptr_t)job->options};
     const int32_t *ids = job->ids.data + job->n_observed;

@@ -231,6 +231,7 @@ static stint_status measure(struct survey *s, struct st_allocation *out) {
     for (uint32_t i = 0; i < s->n; i++) tallest = st_max(tallest, s->linears[i].source.n_out);
     ST_TRY(st_pool_open(job->options->n_threads, &s->pool));
     ST_TRY(st_rounder_open(tallest, widest, s->pool, &s->rounder));
+    s->c.roughly = true; // 3 bits lose hundreds of times as much
     s->c.stop = st_prepare_is_canceled;
     s->c.stop_context = (void *)(uintptr_t)job->options;
     ST_TRY(st_calibration_open(job->model, job->ids.data, s->n_tokens, s->n_tokens,

@@ -263,7 +263,8 @@ struct st_run {
     const uint8_t *processors;
     bool shadows_apart; // shadows are subgraphs of their own (st_npu_shadow)
     bool as_steps; // nested linears of prompts round as those of steps, for which this text stands
-    size_t n_rows; // only so many first rows of nested linears; 0: all
+    bool nearly_exact; // linears of prompts may round to integers of 16 bits where that is faster
+    size_t n_rows;     // only so many first rows of nested linears; 0: all
     bool head_in_part; // of the head only the first rows: the step drafts
 };
 

@@ -179,7 +179,7 @@ static void every_path_equals_the_definition(void **state) {
 
 static void quantized_types_equal_the_definition(void **state) {
     (void)state;
-    const uint64_t sets[] = {0, ST_CPU_AVX2, UINT64_MAX};
+    const uint64_t sets[] = {0, ST_CPU_AVX2, ~(uint64_t)ST_CPU_AVX512BF16, UINT64_MAX};
     const size_t tokens[] = {16, 17, 23, 31, 32, 33, 64}, rows[] = {1, 9, 67};
     for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
         uint64_t flags = st_cpu_flags() & sets[s];
@@ -235,6 +235,25 @@ static void nested_weights_equal_the_definition(void **state) {
                          rows[i / 4 % 3]);
     }
     assert_null(st_linear_nested_path(0));
+}
+
+// Beside BF16 too, and of weights that are no quantized blocks.
+static void integers_of_16_bits_take_everything(void **state) {
+    (void)state;
+    const uint64_t sets[] = {ST_CPU_AVX2, UINT64_MAX};
+    const enum st_dtype dtypes[] = {ST_DTYPE_F32, ST_DTYPE_F16, ST_DTYPE_BF16, ST_DTYPE_Q4_1};
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
+        uint64_t flags = st_cpu_flags() & sets[s];
+        struct st_linear_kernels kernels = kernels_for(flags);
+        const struct st_linear_path *path = st_linear_int16_path(flags, 96);
+        assert_null(st_linear_int16_path(flags, 97));
+        for (size_t i = 0; i < 4 && path; i++) {
+            assert_int_equal(path->rounding, ST_LINEAR_INT16);
+            check(path, &kernels, dtypes[i], 1 + 16 * i, 96 + 320 * i, 1 + 33 * i);
+            check_nested(path, &kernels, 2 + (unsigned)i, 5 + 14 * i, 62 + 514 * i, 9);
+        }
+    }
+    assert_null(st_linear_int16_path(0, 96));
 }
 
 static void exact_arithmetic_does_not_round(void **state) {
@@ -298,6 +317,7 @@ int main(void) {
         cmocka_unit_test(every_path_equals_the_definition),
         cmocka_unit_test(quantized_types_equal_the_definition),
         cmocka_unit_test(nested_weights_equal_the_definition),
+        cmocka_unit_test(integers_of_16_bits_take_everything),
         cmocka_unit_test(exact_arithmetic_does_not_round),
         cmocka_unit_test(emulated_tiles_equal_the_definition),
         cmocka_unit_test(emulated_tiles_of_few_tokens_equal_the_definition),

@@ -21,7 +21,10 @@ static const struct st_linear_path *select_path(const struct st_run *r, size_t n
                                                 const struct st_linear_weight *const *weights,
                                                 size_t n_linears) {
     const struct stint_session *s = r->s;
-    const struct st_linear_path *path = st_linear_paths;
+    const struct st_linear_path *path =
+        r->nearly_exact ? st_linear_int16_path(s->kernels.cpu_flags, weights[0]->n_in) : NULL;
+    if (path) return path;
+    path = st_linear_paths;
     for (size_t i = 0; i < n_linears;) {
         const struct st_linear_weight *w = weights[i];
         bool fits = st_linear_path_fits(path, s->kernels.cpu_flags, may_round(r), w->dtype, w->n_in,

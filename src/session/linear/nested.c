@@ -140,9 +140,12 @@ static stint_status run_codes(const struct st_run *r, const struct st_operands *
 // A device that computes them instead takes codes.
 static const struct st_linear_path *path_of(const struct st_run *r, size_t k) {
     const struct st_stored *stored = &r->s->stored;
+    bool device = stored->device && !stored->shares;
+    const struct st_linear_path *path =
+        r->nearly_exact && !device ? st_linear_int16_path(r->s->kernels.cpu_flags, k) : NULL;
+    if (path) return path;
     bool codes = r->phase == ST_PHASE_DECODE || r->as_steps || k % 2 != 0;
-    codes = codes || (stored->device && !stored->shares);
-    return codes ? NULL : st_linear_nested_path(r->s->kernels.cpu_flags);
+    return codes || device ? NULL : st_linear_nested_path(r->s->kernels.cpu_flags);
 }
 
 static stint_status run(const struct st_run *r, const struct st_operands *o) {
