@@ -12,7 +12,7 @@ import unittest
 BUILD = pathlib.Path(os.environ["STINT_BUILD_DIR"])
 OBJDUMP = os.environ.get("OBJDUMP", "objdump")
 SKIPPED = 77
-MULTIPLIES = re.compile(r"^(v?mulps|vfm(add|sub)\w+|v?pmadd\w+|vpdpbusd\w*|vdpbf16ps|tdp\w+|"
+MULTIPLIES = re.compile(r"^(v?mulps|vfm(add|sub)\w+|v?pmadd\w+|vpdp(busd|wssd)\w*|vdpbf16ps|tdp\w+|"
                         r"fmla|fmul|sdot|udot|smmla)\b")
 MEMORY = re.compile(r"\(%|\[(x\d+|sp)\b")
 JUMP = re.compile(r"^(j\w+|b\.\w+|cbn?z)\s+(?:\w+,\s*)?([0-9a-f]+)\b")
