@@ -65,7 +65,12 @@ static stint_status pack(struct st_prepare_job *job, struct st_pack_source *s) {
     if (nested) ST_TRY(st_nested_finish_moments(stats, s->layer));
     // A tied embedding has the head's rows: there each weight counts by itself.
     bool tied = s->role == ST_INT8_HEAD && job->model->config.tied;
-    if (nested && !tied) s->moments = stats->products;
+    s->nearest = tied;
+    if (nested && stats->products) {
+        st_slopes_set(&job->slopes, stats->products, stats->n,
+                      job->calibration.session->group.pool);
+        s->slopes = &job->slopes;
+    }
     s->max = stats->max;
     s->pool = job->calibration.session->group.pool;
     if (job->options->one_set)

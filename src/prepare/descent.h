@@ -5,9 +5,7 @@
 #ifndef ST_PREPARE_DESCENT_H
 #define ST_PREPARE_DESCENT_H
 
-#include "kernels/tile.h"
-
-#include <stddef.h>
+#include "prepare/slopes.h"
 
 // Rows side by side: element i of row r is at i * n_rows + r. Three vectors of 16 lanes or six of 8
 // are whole tiles, which read second moments once for all of them.
@@ -21,9 +19,8 @@ struct st_descent {
     size_t n_rows;  // 48, or 8, which are slower; a row has the same bits in both
     const float *w; // [k, n_rows] the source's weights
     size_t k;
-    const float *moments; // [k, k] by st_moments_finish()
-    const float *max;     // [k] largest magnitudes of the inputs
-    const struct st_tile *tile;
+    const struct st_slopes *slopes; // of the inputs
+    const float *max;               // [k] their largest magnitudes
     st_descent_select_fn *select;
     void *context;
     float *value; // [k, n_rows] of the codes: in, and out
@@ -31,7 +28,7 @@ struct st_descent {
 
 // Floats of the scratch for n_rows of k weights.
 size_t st_descent_scratch(const struct st_tile *tile, size_t k, size_t n_rows);
-// The same bits on all instruction sets but for the products of the tile.
+// The same bits on all instruction sets but for the products of the slopes.
 void st_descent_run(const struct st_descent *descent, float *scratch);
 
 #endif

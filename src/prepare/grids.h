@@ -20,13 +20,9 @@ static inline unsigned st_panel_precisions(const struct st_panel *panel) {
     return panel->high - panel->low + 1;
 }
 
-// Of the scratch: the grids, then errors in the columns of tiles.
+// Of the scratch: the grids, then what is missed.
 static inline size_t st_panel_grid_floats(size_t k) {
     return st_panel_groups(k) * (sizeof(struct st_grid) / sizeof(float));
-}
-
-static inline size_t st_panel_lanes(const struct st_tile *tile, unsigned low, unsigned high) {
-    return st_tile_padded(tile, (size_t)(high - low + 1) * ST_NESTED_PANEL);
 }
 
 // How much an error counts at precision low + b, against 1 at the highest: a quarter of one with a

@@ -26,6 +26,7 @@ struct st_prepare_job {
     struct st_nested_packer *nested;  // NULL: not requested
     struct st_allocation *allocation; // [n_nested] bits of the nested linears; owned
     uint32_t n_nested;
+    struct st_slopes slopes; // of the current input
     struct st_neuron_packer *neurons; // the same
     struct st_calibration calibration;
     struct st_ids ids;

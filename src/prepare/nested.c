@@ -140,8 +140,8 @@ struct job {
     struct st_nested_packer *p;
     const struct st_linear_weight *weight;
     const struct st_pack_source *source;
-    const float *moments; // or NULL
-    const float *scales;  // [n_out] of INT8 weights; or NULL
+    const struct st_slopes *slopes; // or NULL
+    const float *scales;            // [n_out] of INT8 weights; or NULL
 };
 
 static unsigned code_bits(const struct st_nested_packer *p) {
@@ -213,9 +213,8 @@ static void refine_panel(const struct job *j, struct worker *w, size_t first) {
                                .row = first,
                                .n_rows = n,
                                .scales = j->scales + first,
-                               .moments = j->source->moments,
+                               .slopes = j->source->nearest ? NULL : j->source->slopes,
                                .max = j->source->max,
-                               .tile = j->p->tile,
                                .w = w->w,
                                .code = w->code,
                                .sums = j->p->sums + first};
@@ -232,11 +231,10 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
     struct st_panel one = {.w = w->w,
                            .k = l->n_in,
                            .importance = p->importance,
-                           .moments = j->moments,
+                           .slopes = j->slopes,
                            .ones = p->ones,
                            .low = p->low,
                            .high = p->high,
-                           .tile = p->tile,
                            .code = w->code};
     for (unsigned b = p->low; b <= p->high; b++)
         one.groups[b] = p->groups + (b - p->low) * st_nested_group_bytes(l->n_out, l->n_in) +
@@ -390,10 +388,10 @@ stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_sou
                             const struct st_input_stats *stats, const float *scales,
                             struct st_package_writer *writer) {
     struct job j = {
-        .p = p, .source = source, .moments = p->quantizer->moments ? stats->products : NULL};
+        .p = p, .source = source, .slopes = p->quantizer->moments ? source->slopes : NULL};
     struct st_refined_parts parts;
     st_nested_importance(stats, p->importance);
-    if (j.moments) st_moments_ones(j.moments, stats->n, p->ones);
+    if (j.slopes) st_moments_ones(j.slopes->moments, stats->n, p->ones);
     ST_TRY(st_refined_parts_open(p->config, source, scales, &parts));
     stint_status status = pack_parts(&j, source, &parts, writer);
     st_refined_parts_close(&parts);

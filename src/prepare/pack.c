@@ -216,9 +216,8 @@ static void descend_part(void *context, size_t part, size_t worker) {
     struct st_descent d = {.n_rows = ST_DESCENT_ROWS,
                            .w = j->p->exact[part],
                            .k = k,
-                           .moments = j->source->moments,
+                           .slopes = j->source->slopes,
                            .max = j->source->max,
-                           .tile = j->p->tile,
                            .select = select_nearest,
                            .value = value};
     for (size_t i = 0; i < k; i++)
@@ -237,15 +236,16 @@ static void descend(const struct packing *j, size_t n_rows) {
 }
 
 static stint_status write_panels(const struct packing *j, struct st_package_writer *writer) {
+    bool descends = j->source->slopes && !j->source->nearest;
     size_t k = j->linear_op.weight.n_in,
            rows = (size_t)j->linear_op.weight.n_panels * ST_INT8_PANEL;
     for (size_t first = 0; first < rows; first += BLOCK) {
         size_t n = st_min(BLOCK, rows - first);
         for (size_t r = 0; r < n; r++) {
             ST_TRY(pack_row(j, first + r, j->p->rows + r * k));
-            if (j->source->moments) keep_row(j, r, j->p->scale[first + r]);
+            if (descends) keep_row(j, r, j->p->scale[first + r]);
         }
-        if (j->source->moments) descend(j, n);
+        if (descends) descend(j, n);
         if (j->source->levels) round_block(j, n);
         for (size_t r = 0; r < n; r += ST_INT8_PANEL) {
             st_int8_pack_panel(j->p->rows + r * k, ST_INT8_PANEL, k, j->p->panel,

@@ -9,6 +9,7 @@
 #include "model/weights_int8.h"
 #include "model/weights.h"
 #include "prepare/levels.h"
+#include "prepare/slopes.h"
 
 struct st_packer; // scratch
 
@@ -23,10 +24,11 @@ struct st_pack_source {
     bool per_tensor; // one scale for all rows
     float *norms;    // [n_in] set to the squared norms of the weights' columns; or NULL
     const struct st_levels *levels; // for neurons stored in 4 bits (neurons.h); or NULL
-    // Weights are rounded by the error of the outputs (descent.h): [n_in, n_in] of the inputs by
-    // st_moments_finish(), their largest magnitudes, and who computes. Or NULL: each to the
-    // nearest.
-    const float *moments, *max;
+    // Weights are rounded by the error of the outputs (descent.h), INT8 ones unless each shall
+    // be the nearest: slopes of the inputs or NULL, their largest magnitudes, and who computes.
+    const struct st_slopes *slopes;
+    const float *max;
+    bool nearest;
     struct st_pool *pool;
 };
 

@@ -2,6 +2,7 @@
 // Makes a package from a checkpoint: copies what stays as it is, converts the linears (convert.c)
 // and measures the result (select.c).
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/size.h"
 #include "device/device.h"
 #include "format/files.h"
@@ -250,6 +251,7 @@ static stint_status write_package(struct st_prepare_job *p) {
         ST_TRY(st_nested_packer_open(&p->model->config, range, o->quantizer, o->sparse,
                                      o->n_threads, &p->nested));
         p->calibration.products = st_nested_packer_wants_moments(p->nested);
+        ST_TRY(st_slopes_open(st_nested_widest(&p->model->config), st_cpu_flags(), &p->slopes));
     }
     if (o->neurons) ST_TRY(open_neurons(p));
     if (p->nested) ST_TRY(allocate_bits(p));
@@ -314,6 +316,7 @@ static void close_all(struct st_prepare_job *p) {
     st_packer_close(p->packer);
     st_nested_packer_close(p->nested);
     free(p->allocation);
+    st_slopes_close(&p->slopes);
     st_neuron_packer_close(p->neurons);
     st_package_abandon(p->writer);
     st_ids_free(&p->ids);

@@ -15,7 +15,7 @@ const struct st_panel_quantizer st_panel_quantizers[] = {
 };
 
 size_t st_panel_scratch(const struct st_tile *tile, size_t k, unsigned low, unsigned high) {
-    return st_panel_grid_floats(k) + k * st_panel_lanes(tile, low, high);
+    return st_panel_grid_floats(k) + st_missed_floats(tile, k, (high - low + 1) * ST_NESTED_PANEL);
 }
 
 const struct st_panel_quantizer *st_panel_quantizer_select(uint64_t cpu_flags) {

@@ -6,7 +6,7 @@
 
 #include "base/thread.h"
 #include "kernels/nested.h"
-#include "kernels/tile.h"
+#include "prepare/slopes.h"
 
 #include <stdbool.h>
 
@@ -16,11 +16,10 @@ enum { ST_PANEL_PRECISIONS = ST_NESTED_HIGHEST - ST_NESTED_LOWEST + 1 };
 struct st_panel {
     const float *w; // [k, rows]
     size_t k;
-    const float *importance; // [k] weight of the squared error: E[x^2] of the input
-    const float *moments;    // [k, k] by st_moments_finish(), or NULL: codes are rounded
-    const float *ones;       // [groups] st_moments_ones() of these
-    unsigned low, high;      // bits
-    const struct st_tile *tile;
+    const float *importance;                // [k] weight of the squared error: E[x^2] of the input
+    const struct st_slopes *slopes;         // of the inputs; or NULL: codes are rounded
+    const float *ones;                      // [groups] st_moments_ones() of their moments
+    unsigned low, high;                     // bits
     uint8_t *code;                          // [k, rows] out: of `high` bits
     uint8_t *groups[ST_NESTED_HIGHEST + 1]; // out: of this panel, by bits
     struct st_nested_row rows[ST_PANEL_PRECISIONS][ST_NESTED_PANEL]; // out: low first
@@ -30,7 +29,7 @@ struct st_panel {
 size_t st_panel_scratch(const struct st_tile *tile, size_t k, unsigned low, unsigned high);
 
 // Coordinate descent on codes and grids, with the same bits from all rows but for the products of
-// panel.tile. pre: the panel's groups are zeroed.
+// the slopes. pre: the panel's groups are zeroed.
 typedef void st_panel_quantize_fn(struct st_panel *panel, float *scratch);
 st_panel_quantize_fn st_panel_quantize_scalar, st_panel_quantize_avx2;
 

@@ -21,7 +21,7 @@ static_assert((int)GROUP % (int)TOGETHER == 0, "there is room for a group past t
 struct work {
     struct st_panel *p;
     struct st_grid *grids; // [groups]
-    float *errors; // [k, lanes] W less what the codes stand for, as st_tile_pack() orders it
+    struct st_missed missed;
     // Of the current group:
     size_t group, first, n;
     float error[GROUP][LANES], slope[TILE_ROWS][LANES]; // slope: half the gradient
@@ -145,30 +145,11 @@ static void set_errors(struct work *w, size_t i) {
 }
 
 static void store_errors(struct work *w) {
-    const struct st_tile *tile = w->p->tile;
-    size_t lanes = n_lanes(w), width;
-    for (size_t t = 0; t < lanes; t += width) {
-        width = st_tile_width(tile, lanes, t);
-        for (size_t i = 0; i < w->n; i++)
-            memcpy(w->errors + t * w->p->k + (w->first + i) * width, &w->error[i][t],
-                   st_min(width, lanes - t) * sizeof(float));
-    }
+    st_missed_put(&w->missed, w->first, w->n, w->error[0], LANES);
 }
 
-// Of the group's columns: H times the errors of the columns within reach.
-static void find_slopes(struct work *w) {
-    const struct st_panel *p = w->p;
-    const struct st_tile *tile = p->tile;
-    size_t from = w->first > ST_MOMENTS_REACH - GROUP ? w->first + GROUP - ST_MOMENTS_REACH : 0;
-    size_t n = st_min(p->k, w->first + ST_MOMENTS_REACH) - from, lanes = n_lanes(w), width;
-    memset(w->slope, 0, sizeof w->slope);
-    for (size_t t = 0; t < lanes; t += width) {
-        width = st_tile_width(tile, lanes, t);
-        for (size_t i = 0; i < w->n; i += tile->m)
-            tile->fn[width / tile->lanes - 1](n, p->moments + (w->first + i) * p->k + from, p->k, 1,
-                                              w->errors + t * p->k + from * width, &w->slope[i][t],
-                                              LANES);
-    }
+static const float *moments_of(const struct work *w, size_t i) {
+    return w->p->slopes->moments + (w->first + i) * w->p->k + w->first;
 }
 
 static void add_rows(float sum[restrict ROWS], float factor, const float rows[restrict ROWS]) {
@@ -186,7 +167,7 @@ static void renew_errors(const float x[restrict ROWS], const float values[restri
 // The code of column i that is best with all others as they are.
 static void renew_code(struct work *w, size_t i) {
     struct st_panel *p = w->p;
-    const float *h = p->moments + (w->first + i) * p->k + w->first;
+    const float *h = moments_of(w, i);
     float targets[MAX][ROWS], values[MAX][ROWS], change[LANES];
     uint8_t *code = p->code + (w->first + i) * ROWS, before[ROWS];
     const float *x = p->w + (w->first + i) * ROWS;
@@ -235,7 +216,7 @@ static void add_products(float sum[restrict ROWS], const float a[restrict ROWS],
 // But for `ones`.
 static void find_normal(const struct work *w, unsigned b, struct normal *m) {
     const struct st_panel *p = w->p;
-    const float *h = p->moments + w->first * p->k + w->first;
+    const float *h = moments_of(w, 0);
     float c[GROUP][ROWS], hc[GROUP][ROWS];
     memset(m, 0, sizeof *m);
     for (size_t i = 0; i < w->n; i++)
@@ -271,7 +252,7 @@ static void renew_grid(struct work *w, unsigned b, size_t r, const struct normal
 static void renew_group(struct work *w, size_t group) {
     begin_group(w, group);
     for (size_t i = 0; i < w->n; i++) set_errors(w, i);
-    find_slopes(w);
+    st_missed_slopes(&w->missed, w->first, w->n, w->slope[0], LANES);
     for (size_t i = 0; i < w->n; i++) renew_code(w, i);
     float ones = w->p->ones[w->group];
     for (unsigned b = 0; b < st_panel_precisions(w->p); b++) {
@@ -291,9 +272,8 @@ void PANEL_QUANTIZE(struct st_panel *p, float *scratch) {
     size_t groups = st_panel_groups(p->k);
     fit_grids(p, w.grids);
     round_codes(p, w.grids);
-    if (!p->moments) return;
-    w.errors = scratch + st_panel_grid_floats(p->k);
-    memset(w.errors, 0, p->k * st_panel_lanes(p->tile, p->low, p->high) * sizeof *w.errors);
+    if (!p->slopes) return;
+    st_missed_begin(p->slopes, n_lanes(&w), scratch + st_panel_grid_floats(p->k), &w.missed);
     for (size_t g = 0; g < groups; g++) {
         begin_group(&w, g);
         for (size_t i = 0; i < w.n; i++) set_errors(&w, i);

@@ -88,14 +88,13 @@ void st_refine_panel(const struct st_refined *x, float *scratch) {
     struct st_descent d = {.n_rows = ROWS,
                            .w = x->w,
                            .k = k,
-                           .moments = x->moments,
+                           .slopes = x->slopes,
                            .max = x->max,
-                           .tile = x->tile,
                            .select = select_code,
                            .context = &p,
                            .value = scratch};
     begin(&p, d.value);
-    if (x->moments) st_descent_run(&d, scratch + k * ROWS);
+    if (x->slopes) st_descent_run(&d, scratch + k * ROWS);
     for (size_t r = 0; r < x->n_rows; r++) {
         x->sums[r] = 0;
         for (size_t i = r; i < k * ROWS; i += ROWS) x->sums[r] += (int32_t)d.value[i];

@@ -5,26 +5,25 @@
 
 #include "format/package.h"
 #include "kernels/nested_int8.h"
-#include "kernels/tile.h"
 #include "prepare/pack.h"
+#include "prepare/slopes.h"
 
 // Up to a panel of rows, side by side: element i of row r is at i * ST_NESTED_PANEL + r.
 struct st_refined {
     // Its rows and its groups of `high` bits are set, its codes are not read.
     const struct st_nested_weight *weight;
-    size_t row, n_rows;   // of the weight; fewer rows than a panel has are followed by zeros
-    const float *scales;  // [n_rows] of the INT8 weights
-    const float *moments; // [k, k] by st_moments_finish(); or NULL: each weight to the nearest
-    const float *max;     // [k] with moments: the inputs' largest magnitudes
-    const struct st_tile *tile; // with moments
-    float *w;                   // [k, rows] the source's weights; becomes them over their scales
-    uint8_t *code;              // [k, rows] of weight->high bits; gets those below
-    int32_t *sums;              // [n_rows] out: of the INT8 weights
+    size_t row, n_rows;  // of the weight; fewer rows than a panel has are followed by zeros
+    const float *scales; // [n_rows] of the INT8 weights
+    const struct st_slopes *slopes; // of the inputs; or NULL: each weight to the nearest
+    const float *max;               // [k] with slopes: the inputs' largest magnitudes
+    float *w;      // [k, rows] the source's weights; becomes them over their scales
+    uint8_t *code; // [k, rows] of weight->high bits; gets those below
+    int32_t *sums; // [n_rows] out: of the INT8 weights
 };
 
 // Floats of the scratch for rows of k weights.
 size_t st_refine_scratch(const struct st_tile *tile, size_t k);
-// The INT8 weights are as near to the source's, or with moments their outputs are, as they can be
+// The INT8 weights are as near to the source's, or with slopes their outputs are, as they can be
 // with the upper bits as they stand.
 void st_refine_panel(const struct st_refined *panel, float *scratch);
 

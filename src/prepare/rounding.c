@@ -122,7 +122,6 @@ static void round_panel(void *context, size_t item, size_t worker) {
                              .importance = r->importance,
                              .low = r->bits,
                              .high = r->bits,
-                             .tile = r->tile,
                              .code = w->code};
     panel.groups[r->bits] = w->groups;
     memset(w->groups, 0, st_nested_group_bytes(ROWS, k));

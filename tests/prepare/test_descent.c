@@ -57,9 +57,8 @@ static void run(struct case_of *c, const struct st_tile *tile) {
     struct st_descent d = {.n_rows = c->n_rows,
                            .w = c->w,
                            .k = c->k,
-                           .moments = c->h,
+                           .slopes = &(struct st_slopes){.k = c->k, .moments = c->h, .tile = tile},
                            .max = max,
-                           .tile = tile,
                            .select = select_whole,
                            .context = c,
                            .value = c->value};

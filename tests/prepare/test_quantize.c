@@ -33,10 +33,10 @@ static void run_with(struct quantized *q, const float *moments, const struct st_
     memset(q->groups, 0, sizeof q->groups);
     p->w = q->w;
     p->importance = q->importance;
-    p->moments = moments;
+    const struct st_slopes slopes = {.k = p->k, .moments = moments, .tile = tile};
+    p->slopes = moments ? &slopes : NULL;
     if (moments) st_moments_ones(moments, p->k, q->ones);
     p->ones = q->ones;
-    p->tile = tile;
     p->code = q->code;
     for (unsigned b = p->low; b <= p->high; b++) p->groups[b] = q->groups[b - p->low];
     q->scratch = malloc(scratch * sizeof(float));

@@ -21,16 +21,16 @@ static int32_t refine_row(const struct st_nested_weight *w, const float x[K], ui
     float all[K * ROWS] = {0}, scratch[64 * K], max[K] = {0};
     uint8_t codes[K * ROWS] = {0};
     int32_t sum = 0;
+    const struct st_slopes slopes = {.k = K, .moments = moments, .tile = st_tile_select(0)};
     struct st_refined panel = {.weight = w,
                                .n_rows = 1,
                                .scales = &scale,
-                               .moments = moments,
+                               .slopes = moments ? &slopes : NULL,
                                .max = max,
-                               .tile = st_tile_select(0),
                                .w = all,
                                .code = codes,
                                .sums = &sum};
-    assert_true(st_refine_scratch(panel.tile, K) <= sizeof scratch / sizeof *scratch);
+    assert_true(st_refine_scratch(slopes.tile, K) <= sizeof scratch / sizeof *scratch);
     for (size_t i = 0; i < K; i++) {
         all[i * ROWS] = x[i];
         codes[i * ROWS] = code[i];
