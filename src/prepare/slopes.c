@@ -12,6 +12,8 @@ enum { GROUP = ST_NESTED_GROUP, BLOCK = ST_INT16_BLOCK };
 
 // Errors change while codes do: room for larger ones than a block had when it got its scale.
 static const float headroom = 1.5f;
+// The inverse of a scale that a lane does not have yet: nothing but 0 fits.
+static const float unmeasured = 1e30f;
 
 static size_t n_blocks(size_t k) {
     return st_ceil_div(k, BLOCK);
@@ -123,32 +125,31 @@ static uint32_t nearest(float x) {
     return sum.bits;
 }
 
-static void convert_lanes(const struct lanes *l, size_t from, size_t to) {
-    float inverse[ST_TILE_MAX_WIDTH];
+// Channels [from, to) over their scales, as pairs. False if one is too large for its lane's scale.
+static bool convert_lanes(const struct lanes *l, size_t from, size_t to) {
+    float inverse[ST_TILE_MAX_WIDTH], largest[ST_TILE_MAX_WIDTH] = {0}, most = 0.0f;
     for (size_t lane = 0; lane < l->width; lane++)
-        inverse[lane] = l->scales[lane] > 0.0f ? 1.0f / l->scales[lane] : 0.0f;
+        inverse[lane] = l->scales[lane] > 0.0f ? 1.0f / l->scales[lane] : unmeasured;
     for (size_t i = from; i < to; i += 2) {
         const float *even = l->floats + i * l->width, *odd = even + l->width;
         uint32_t *pairs = l->pairs + i / 2 * l->width;
-        float first = l->roots[i], second = l->roots[i + 1];
-        for (size_t lane = 0; lane < l->width; lane++)
-            pairs[lane] = (nearest(even[lane] * first * inverse[lane]) & 0xffff) |
-                          nearest(odd[lane] * second * inverse[lane]) << 16;
+        for (size_t lane = 0; lane < l->width; lane++) {
+            float x = even[lane] * l->roots[i] * inverse[lane],
+                  y = odd[lane] * l->roots[i + 1] * inverse[lane];
+            float larger = fabsf(x) > fabsf(y) ? fabsf(x) : fabsf(y), before = largest[lane];
+            largest[lane] = larger > before ? larger : before;
+            pairs[lane] = (nearest(x) & 0xffff) | nearest(y) << 16;
+        }
     }
+    for (size_t lane = 0; lane < l->width; lane++) most = fmaxf(most, largest[lane]);
+    return most <= ST_INT16_MAX_INPUT;
 }
 
-// Channels [first, first + n), after a whole block where one of its lanes needs a larger scale.
+// Channels [first, first + n), or their whole block where one of its lanes needs a larger scale.
 static void put_integers(const struct lanes *l, size_t first, size_t n, size_t k) {
-    float largest[ST_TILE_MAX_WIDTH];
     size_t from = first / BLOCK * BLOCK, to = st_min(k, from + BLOCK);
-    bool fits = true;
-    find_largest(l, first, first + n, largest);
-    for (size_t lane = 0; lane < l->width; lane++)
-        fits = fits && largest[lane] <= ST_INT16_MAX_INPUT * l->scales[lane];
-    if (fits) {
-        convert_lanes(l, first, first + n);
-        return;
-    }
+    float largest[ST_TILE_MAX_WIDTH];
+    if (convert_lanes(l, first, first + n)) return;
     find_largest(l, from, to, largest);
     for (size_t lane = 0; lane < l->width; lane++)
         l->scales[lane] = headroom * largest[lane] / ST_INT16_MAX_INPUT;
