@@ -68,7 +68,7 @@ bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, 
                          enum st_dtype dtype, size_t k, size_t n_tokens);
 
 // The path that rounds to integers of 16 bits whatever weights it meets, or NULL where floats are
-// as fast. A result of it loses about a ten-thousandth, which is less than texts differ by.
+// as fast. Its results are off by some ten-thousandths, which is less than texts differ by.
 const struct st_linear_path *st_linear_int16_path(uint64_t cpu_flags, size_t k);
 
 // The path that rounds nested weights to numbers of 16 bits, or NULL where integer products of

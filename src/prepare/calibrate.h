@@ -33,8 +33,8 @@ struct st_calibration {
     bool products;    // sums of x x^T are wanted; set before opening
     size_t n_counted; // ids that the second run of a layer takes, 0: all; set before opening
     unsigned bits;    // nested precision to run at; 0: INT8, or float; set before opening
-    // Products may be those of integers of 16 bits (kernels/int16.h), which lose about a
-    // ten-thousandth: always where inputs are observed, with this everywhere.
+    // Products may be those of integers of 16 bits (kernels/int16.h), which are off by some
+    // ten-thousandths: always where inputs are observed, with this everywhere.
     bool roughly;
     // Called with every observed input of a layer's first run; or NULL.
     void (*watch)(void *context, const struct st_linear_input *input);

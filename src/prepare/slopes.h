@@ -2,8 +2,8 @@
 // What coordinate descent follows: second moments of a linear's inputs times what the codes of its
 // weights miss, half the gradient of the squared error of its outputs. Where the CPU multiplies
 // 16-bit integers faster than floats both are rounded to such: to 11 and 12 bits, after channels of
-// any size were brought to one scale. Slopes that are off by a thousandth take the same codes but
-// where two are as good.
+// any size were brought to one scale. Slopes that are off by a hundredth take the same codes but
+// where two are nearly as good.
 #ifndef ST_PREPARE_SLOPES_H
 #define ST_PREPARE_SLOPES_H
 
