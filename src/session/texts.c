@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+// From how many rows on the head has the kernels for many: few ones sum in another order, and what
+// a text gets shall not depend on the others.
+enum { LEAST_ROWS = ST_LINEAR_FEW_TOKENS + 1 };
+
 // A row of a pass.
 struct row {
     size_t part, i; // ids[i] of it
@@ -35,7 +39,7 @@ static bool depends_on_length(const struct st_rope *rope) {
 static bool can_share(const struct stint_session *s, const struct st_texts *t) {
     const struct st_config *c = &s->model->config;
     bool by_length = depends_on_length(&c->rope) || depends_on_length(&c->rope_local);
-    return t->n > 1 && s->chunk_len > ST_SHORT_TEXT && !s->split.on && !s->ahead.on &&
+    return t->n_rows >= LEAST_ROWS && s->chunk_len >= LEAST_ROWS && !s->split.on && !s->ahead.on &&
            !s->kv.state.n_layers && !s->kv.device.device && !by_length;
 }
 
@@ -86,17 +90,32 @@ static size_t gather_wanted(const struct st_run *run, const struct st_texts *t, 
     return n;
 }
 
+// The logits of rows [done, done + n) that are wanted: *first gets those of `done`. Where they are
+// few, rows before them and copies of the last one are computed too.
+static stint_status rows_logits(const struct st_run *head, const struct st_texts *t, size_t done,
+                                size_t n, const float **first) {
+    const struct stint_session *s = head->s;
+    size_t hidden = s->model->config.hidden, from = st_min(done, s->chunk_len - LEAST_ROWS);
+    float *x = head->buffers->x;
+    if (n >= LEAST_ROWS) from = done;
+    for (size_t i = done + n; i < from + LEAST_ROWS; i++)
+        memcpy(x + i * hidden, x + (done + n - 1) * hidden, hidden * sizeof *x);
+    *first = t->logits + (done - from) * s->model->config.vocab;
+    return st_pass_logits(head, from, st_max(done + n - from, LEAST_ROWS), t->logits);
+}
+
 static stint_status give_logits(const struct st_run *run, const struct st_texts *t,
                                 struct rows *rows) {
     struct st_run head = *run;
     size_t vocab = run->s->model->config.vocab, wanted = gather_wanted(run, t, rows);
+    const float *logits;
     head.phase = ST_PHASE_DECODE; // it meets rows one by one
     head.batch = NULL;
     for (size_t done = 0, n; done < wanted; done += n) {
         n = st_min(t->n_rows, wanted - done);
-        ST_TRY(st_pass_logits(&head, done, n, t->logits));
+        ST_TRY(rows_logits(&head, t, done, n, &logits));
         for (size_t i = 0; i < n; i++)
-            t->fn(t->context, rows->of[done + i].part, rows->of[done + i].i, t->logits + i * vocab);
+            t->fn(t->context, rows->of[done + i].part, rows->of[done + i].i, logits + i * vocab);
     }
     return STINT_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of several texts in the same passes: each gets what it would get by itself. What sequences
-// hold then is the same bit for bit; logits are but for the order of sums, as heads meet few rows
-// by other kernels than many.
+// Parts of several texts in the same passes: each gets what it would get by itself, bit for bit;
+// and what a prompt would get, but for the order of sums in the head, which meets few rows by other
+// kernels than many.
 #include "session/session.h"
 #include "support/kinds.h"
 #include "support/support.h"
@@ -90,9 +90,24 @@ static void assert_held(stint_session *s, stint_session *alone, uint32_t sequenc
     free(logits);
 }
 
+// The same call with this part alone.
+static void assert_single(stint_session *single, const struct st_text_part *part, const float *got,
+                          const struct st_texts *all, const char *what) {
+    size_t vocab = single->model->config.vocab, n = part->n - part->first;
+    struct got one = {
+        .parts = part, .vocab = vocab, .logits = malloc((n + 1) * vocab * sizeof *got)};
+    struct st_texts t = {part, 1, all->logits, all->n_rows, take, &one};
+    assert_int_equal(st_session_eval_texts(single, &t), STINT_OK);
+    assert_int_equal(one.n, n);
+    if (memcmp(got, one.logits, n * vocab * sizeof *got) != 0)
+        fail_msg("%s: sequence %u depends on the others", what, part->sequence);
+    free(one.logits);
+}
+
 static void check_together(const stint_model *m, const char *what, uint32_t npu_threads,
                            size_t n_rows) {
     stint_session *s = open_session(m, npu_threads), *alone = open_session(m, npu_threads);
+    stint_session *single = open_session(m, npu_threads);
     size_t vocab = m->config.vocab;
     float *scratch = malloc(n_rows * vocab * sizeof *scratch);
     struct got got = {.vocab = vocab, .logits = malloc(N_TEXTS * 64 * vocab * sizeof(float))};
@@ -107,6 +122,7 @@ static void check_together(const stint_model *m, const char *what, uint32_t npu_
         assert_int_equal(got.n, rows);
         for (size_t p = 0; p < N_TEXTS; p++) {
             assert_part(alone, &parts[p], got.logits + at * vocab, what);
+            assert_single(single, &parts[p], got.logits + at * vocab, &t, what);
             at += parts[p].n - parts[p].first;
             assert_int_equal(s->sequences[parts[p].sequence].length,
                              alone->sequences[parts[p].sequence].length);
@@ -123,11 +139,12 @@ static void check_together(const stint_model *m, const char *what, uint32_t npu_
     free(got.logits);
     stint_session_close(s);
     stint_session_close(alone);
+    stint_session_close(single);
 }
 
 static void each_gets_what_it_gets_alone(void **state) {
     (void)state;
-    for (int i = 0; i < TS_KINDS; i++) check_together(ts_kinds[i], ts_kind_names[i], 0, 3);
+    for (int i = 0; i < TS_KINDS; i++) check_together(ts_kinds[i], ts_kind_names[i], 0, 5);
     check_together(ts_kinds[1], "int8, split", 1, 64);
 }
 
