@@ -140,8 +140,7 @@ struct job {
     struct st_nested_packer *p;
     const struct st_linear_weight *weight;
     const struct st_pack_source *source;
-    const struct st_slopes *slopes; // or NULL
-    const float *scales;            // [n_out] of INT8 weights; or NULL
+    const float *scales; // [n_out] of INT8 weights; or NULL
 };
 
 static unsigned code_bits(const struct st_nested_packer *p) {
@@ -231,7 +230,7 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
     struct st_panel one = {.w = w->w,
                            .k = l->n_in,
                            .importance = p->importance,
-                           .slopes = j->slopes,
+                           .slopes = j->source->slopes,
                            .ones = p->ones,
                            .low = p->low,
                            .high = p->high,
@@ -387,11 +386,10 @@ stint_status st_nested_finish_moments(struct st_input_stats *stats, uint32_t lay
 stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_source *source,
                             const struct st_input_stats *stats, const float *scales,
                             struct st_package_writer *writer) {
-    struct job j = {
-        .p = p, .source = source, .slopes = p->quantizer->moments ? source->slopes : NULL};
+    struct job j = {.p = p, .source = source};
     struct st_refined_parts parts;
     st_nested_importance(stats, p->importance);
-    if (j.slopes) st_moments_ones(j.slopes->moments, stats->n, p->ones);
+    if (source->slopes) st_moments_ones(source->slopes->moments, stats->n, p->ones);
     ST_TRY(st_refined_parts_open(p->config, source, scales, &parts));
     stint_status status = pack_parts(&j, source, &parts, writer);
     st_refined_parts_close(&parts);
