@@ -22,15 +22,8 @@ static inline void add_products(__m256i *sum, __m256i w, __m256i x) {
 
 #include "kernels/int16_body.h"
 
-void st_int16_tile_avx2_1(size_t k, const uint32_t *a, size_t a_row, const float *a_scale,
-                          const uint32_t *b, const float *b_scale, float *c, size_t c_row) {
-    tile(1, k, a, a_row, a_scale, b, b_scale, c, c_row);
-}
-
-void st_int16_tile_avx2_2(size_t k, const uint32_t *a, size_t a_row, const float *a_scale,
-                          const uint32_t *b, const float *b_scale, float *c, size_t c_row) {
-    tile(2, k, a, a_row, a_scale, b, b_scale, c, c_row);
-}
+TILE(st_int16_tile_avx2_1, 1)
+TILE(st_int16_tile_avx2_2, 2)
 
 // 16 elements, each multiplied with `factor`.
 INLINE __m256i quantize_16(const float *x, __m256 factor) {

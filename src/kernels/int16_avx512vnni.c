@@ -19,17 +19,6 @@ static inline void add_products(__m512i *sum, __m512i w, __m512i x) {
 
 #include "kernels/int16_body.h"
 
-void st_int16_tile_avx512vnni_1(size_t k, const uint32_t *a, size_t a_row, const float *a_scale,
-                                const uint32_t *b, const float *b_scale, float *c, size_t c_row) {
-    tile(1, k, a, a_row, a_scale, b, b_scale, c, c_row);
-}
-
-void st_int16_tile_avx512vnni_2(size_t k, const uint32_t *a, size_t a_row, const float *a_scale,
-                                const uint32_t *b, const float *b_scale, float *c, size_t c_row) {
-    tile(2, k, a, a_row, a_scale, b, b_scale, c, c_row);
-}
-
-void st_int16_tile_avx512vnni_3(size_t k, const uint32_t *a, size_t a_row, const float *a_scale,
-                                const uint32_t *b, const float *b_scale, float *c, size_t c_row) {
-    tile(3, k, a, a_row, a_scale, b, b_scale, c, c_row);
-}
+TILE(st_int16_tile_avx512vnni_1, 1)
+TILE(st_int16_tile_avx512vnni_2, 2)
+TILE(st_int16_tile_avx512vnni_3, 3)

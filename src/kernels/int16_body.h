@@ -4,6 +4,7 @@
 //   vi_load, vi_zero, vi_set1
 //   add_products(sum, w, x)  *sum += both halves' products of w and x
 //   to_floats
+// and behind it, for each number of vectors, TILE(name, number).
 #include "kernels/vec.h"
 
 #define UNROLL _Pragma("GCC unroll 8")
@@ -29,3 +30,9 @@ INLINE void tile(size_t n_vectors, size_t k, const uint32_t *a, size_t a_row, co
         vf_store(out, vf_fma(to_floats(sum[m][v]), scale, vf_load(out)));
     }
 }
+
+#define TILE(name, n_vectors)                                                                      \
+    void name(size_t k, const uint32_t *a, size_t a_row, const float *a_scale, const uint32_t *b,  \
+              const float *b_scale, float *c, size_t c_row) {                                      \
+        tile(n_vectors, k, a, a_row, a_scale, b, b_scale, c, c_row);                               \
+    }

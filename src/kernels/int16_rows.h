@@ -11,6 +11,8 @@ st_int16_quantize_fn st_int16_quantize_scalar;
 st_int16_tile_fn st_int16_tile_avx2_1, st_int16_tile_avx2_2;
 st_int16_quantize_fn st_int16_quantize_avx2;
 
+st_int16_tile_fn st_int16_tile_avxvnni_1, st_int16_tile_avxvnni_2;
+
 st_int16_tile_fn st_int16_tile_avx512vnni_1, st_int16_tile_avx512vnni_2, st_int16_tile_avx512vnni_3;
 
 #endif

@@ -11,6 +11,8 @@ const struct st_nested_kernel st_nested_kernels[] = {
 #if defined(__x86_64__)
     {"nested_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, st_nested_avx512vnni,
      st_nested_quantize_avx512, st_nested_rest_avx512},
+    {"nested_avxvnni", ST_CPU_AVX2 | ST_CPU_AVXVNNI, st_nested_avxvnni, st_nested_quantize_avx2,
+     st_nested_rest_avx2},
     {"nested_avx2", ST_CPU_AVX2, st_nested_avx2, st_nested_quantize_avx2, st_nested_rest_avx2},
 #elif defined(__aarch64__)
     {"nested_dotprod", ST_CPU_DOTPROD, st_nested_dotprod, st_nested_quantize_plain,

@@ -12,6 +12,8 @@ const struct st_nested_int8_kernel st_nested_int8_kernels[] = {
     {"nested_int8_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, st_nested_int8_avx512, 128,
      st_nested_int8_product_avx512vnni},
     {"nested_int8_avx512", ST_CPU_AVX512, st_nested_int8_avx512, 0, st_nested_int8_product_avx2},
+    {"nested_int8_avxvnni", ST_CPU_AVX2 | ST_CPU_AVXVNNI, st_nested_int8_avx2, 128,
+     st_nested_int8_product_avxvnni},
     {"nested_int8_avx2", ST_CPU_AVX2, st_nested_int8_avx2, 0, st_nested_int8_product_avx2},
 #elif defined(__aarch64__)
     {"nested_int8_dotprod", ST_CPU_DOTPROD, st_nested_int8_neon, 0, st_nested_int8_product_dotprod},

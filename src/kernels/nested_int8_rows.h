@@ -10,6 +10,7 @@ st_nested_int8_fn st_nested_int8_avx512, st_nested_int8_avx2, st_nested_int8_neo
 
 st_nested_int8_product_fn st_nested_int8_product_scalar;
 st_nested_int8_product_fn st_nested_int8_product_avx512vnni, st_nested_int8_product_avx2;
+st_nested_int8_product_fn st_nested_int8_product_avxvnni;
 st_nested_int8_product_fn st_nested_int8_product_dotprod, st_nested_int8_product_neon;
 
 // Zeros for the elements of a half panel from k on.

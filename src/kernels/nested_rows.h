@@ -6,7 +6,7 @@
 #include "kernels/nested.h"
 
 st_nested_fn st_nested_scalar;
-st_nested_fn st_nested_avx2, st_nested_avx512vnni;
+st_nested_fn st_nested_avx2, st_nested_avxvnni, st_nested_avx512vnni;
 st_nested_fn st_nested_neon, st_nested_dotprod;
 
 st_nested_quantize_fn st_nested_quantize_plain; // on Arm the compiler's NEON

@@ -12,6 +12,7 @@
 const struct st_neuron_kernel st_neuron_kernels[] = {
 #if defined(__x86_64__)
     {"neuron_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, 128, 4, FUNCTIONS(avx512vnni)},
+    {"neuron_avxvnni", ST_CPU_AVX2 | ST_CPU_AVXVNNI, 128, 2, FUNCTIONS(avxvnni)},
     {"neuron_avx2", ST_CPU_AVX2, 0, 2, FUNCTIONS(avx2)},
 #elif defined(__aarch64__)
     {"neuron_dotprod", ST_CPU_DOTPROD, 0, 1, FUNCTIONS(dotprod)},

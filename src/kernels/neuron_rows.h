@@ -9,6 +9,7 @@
     st_neuron_add_fn st_neuron_add_##isa, st_neuron_add_levels_##isa;
 
 ST_NEURON_ROW_OF(avx512vnni)
+ST_NEURON_ROW_OF(avxvnni)
 ST_NEURON_ROW_OF(avx2)
 ST_NEURON_ROW_OF(dotprod)
 ST_NEURON_ROW_OF(scalar)

@@ -14,9 +14,11 @@ const struct st_peak st_peaks[] = {
     {"peak_bf16_avx512", ST_CPU_AVX512BF16, ST_PEAK_BF16, 2 * 16 * 32, st_peak_bf16_avx512bf16},
     {"peak_int8_amx", ST_CPU_AMX_INT8, ST_PEAK_INT8, 2 * 4 * 16 * 16 * 64, st_peak_int8_amx},
     {"peak_int8_avx512vnni", ST_CPU_AVX512VNNI, ST_PEAK_INT8, 2 * 16 * 64, st_peak_int8_avx512vnni},
+    {"peak_int8_avxvnni", ST_CPU_AVXVNNI, ST_PEAK_INT8, 2 * 12 * 32, st_peak_int8_avxvnni},
     {"peak_int8_avx2", ST_CPU_AVX2, ST_PEAK_INT8, 2 * 10 * 32, st_peak_int8_avx2},
     {"peak_int16_avx512vnni", ST_CPU_AVX512VNNI, ST_PEAK_INT16, 2 * 16 * 32,
      st_peak_int16_avx512vnni},
+    {"peak_int16_avxvnni", ST_CPU_AVXVNNI, ST_PEAK_INT16, 2 * 12 * 16, st_peak_int16_avxvnni},
     {"peak_int16_avx2", ST_CPU_AVX2, ST_PEAK_INT16, 2 * 10 * 16, st_peak_int16_avx2},
     {"peak_int4_avx2", ST_CPU_AVX2, ST_PEAK_INT4, 2 * 2 * 8 * 32, st_peak_int4_avx2},
 #elif defined(__aarch64__)
