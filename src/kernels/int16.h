@@ -24,6 +24,12 @@ typedef void st_int16_tile_fn(size_t k, const uint32_t *a, size_t a_row, const f
 // returns the scale. Where x is not finite, out is 0 and the scale is not finite either. n <=
 // ST_INT16_BLOCK.
 typedef float st_int16_quantize_fn(const float *x, size_t n, int max_q, int16_t *out);
+// The nearest whole numbers, halves to even, of x[i, lane] * factor[i] * inverse[lane] of n
+// elements of k, as pairs [n / 2, width]; returns the largest magnitude before rounding, of numbers
+// that are one. Above ST_INT16_MAX_INPUT the pairs are anything. n: even; width: a multiple of the
+// lanes.
+typedef float st_int16_pairs_fn(const float *x, const float *factor, const float *inverse, size_t n,
+                                size_t width, uint32_t *pairs);
 
 struct st_int16 {
     const char *name;
@@ -31,6 +37,7 @@ struct st_int16 {
     size_t m, lanes, vectors; // as in struct st_tile; widths are multiples of lanes
     st_int16_tile_fn *fn[ST_TILE_MAX_VECTORS];
     st_int16_quantize_fn *quantize;
+    st_int16_pairs_fn *pairs;
 };
 
 // Best first; ends with a NULL name. The scalar row, which is the definition, has no isa bits.

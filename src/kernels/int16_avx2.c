@@ -59,3 +59,27 @@ float st_int16_quantize_avx2(const float *x, size_t n, int max_q, int16_t *out) 
     for (size_t i = whole; i < n; i++) out[i] = (int16_t)st_round_to_int(x[i] * factor);
     return max / (float)max_q;
 }
+
+float st_int16_pairs_avx2(const float *x, const float *factor, const float *inverse, size_t n,
+                          size_t width, uint32_t *pairs) {
+    const __m256 positive = _mm256_castsi256_ps(_mm256_set1_epi32(INT32_MAX));
+    const __m256i low_half = _mm256_set1_epi32(0xffff);
+    __m256 most = _mm256_setzero_ps();
+    for (size_t lane = 0; lane < width; lane += LANES) {
+        __m256 by = _mm256_loadu_ps(inverse + lane);
+        for (size_t i = 0; i < n; i += 2) {
+            const float *at = x + i * width + lane;
+            __m256 even = vf_mul(vf_mul(vf_load(at), vf_set1(factor[i])), by);
+            __m256 odd = vf_mul(vf_mul(vf_load(at + width), vf_set1(factor[i + 1])), by);
+            most = vf_max(_mm256_and_ps(even, positive), most);
+            most = vf_max(_mm256_and_ps(odd, positive), most);
+            __m256i low = _mm256_and_si256(_mm256_cvtps_epi32(even), low_half);
+            __m256i high = _mm256_slli_epi32(_mm256_cvtps_epi32(odd), 16);
+            _mm256_storeu_si256((__m256i *)(void *)(pairs + i / 2 * width + lane),
+                                _mm256_or_si256(low, high));
+        }
+    }
+    float lanes[LANES];
+    vf_store(lanes, most);
+    return st_max_magnitude(lanes, LANES);
+}

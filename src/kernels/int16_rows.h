@@ -7,9 +7,11 @@
 
 st_int16_tile_fn st_int16_tile_scalar;
 st_int16_quantize_fn st_int16_quantize_scalar;
+st_int16_pairs_fn st_int16_pairs_scalar;
 
 st_int16_tile_fn st_int16_tile_avx2_1, st_int16_tile_avx2_2;
 st_int16_quantize_fn st_int16_quantize_avx2;
+st_int16_pairs_fn st_int16_pairs_avx2;
 
 st_int16_tile_fn st_int16_tile_avxvnni_1, st_int16_tile_avxvnni_2;
 

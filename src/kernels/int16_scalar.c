@@ -30,3 +30,17 @@ float st_int16_quantize_scalar(const float *x, size_t n, int max_q, int16_t *out
         memset(out, 0, n * sizeof *out);
     return max / (float)max_q;
 }
+
+float st_int16_pairs_scalar(const float *x, const float *factor, const float *inverse, size_t n,
+                            size_t width, uint32_t *pairs) {
+    float largest = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        for (size_t lane = 0; lane < width; lane++) {
+            float q = x[i * width + lane] * factor[i] * inverse[lane], magnitude = fabsf(q);
+            uint32_t *pair = &pairs[i / 2 * width + lane];
+            if (magnitude > largest) largest = magnitude;
+            uint32_t whole = magnitude <= ST_INT16_MAX_INPUT ? (uint32_t)st_round_to_int(q) : 0;
+            *pair = i % 2 ? *pair | whole << 16 : whole & 0xffff;
+        }
+    return largest;
+}

@@ -115,45 +115,26 @@ static void find_largest(const struct lanes *l, size_t from, size_t to,
         }
 }
 
-// Of a number within 2^22: in the lower bits of the result.
-static uint32_t nearest(float x) {
-    const float whole = 0x1.8p23f; // floats from 2^23 to 2^24 have no bits behind the point
-    union {
-        float f;
-        uint32_t bits;
-    } sum = {x + whole};
-    return sum.bits;
-}
-
 // Channels [from, to) over their scales, as pairs. False if one is too large for its lane's scale.
-static bool convert_lanes(const struct lanes *l, size_t from, size_t to) {
-    float inverse[ST_TILE_MAX_WIDTH], largest[ST_TILE_MAX_WIDTH] = {0}, most = 0.0f;
+static bool convert_lanes(const struct lanes *l, const struct st_int16 *int16, size_t from,
+                          size_t to) {
+    float inverse[ST_TILE_MAX_WIDTH];
     for (size_t lane = 0; lane < l->width; lane++)
         inverse[lane] = l->scales[lane] > 0.0f ? 1.0f / l->scales[lane] : unmeasured;
-    for (size_t i = from; i < to; i += 2) {
-        const float *even = l->floats + i * l->width, *odd = even + l->width;
-        uint32_t *pairs = l->pairs + i / 2 * l->width;
-        for (size_t lane = 0; lane < l->width; lane++) {
-            float x = even[lane] * l->roots[i] * inverse[lane],
-                  y = odd[lane] * l->roots[i + 1] * inverse[lane];
-            float larger = fabsf(x) > fabsf(y) ? fabsf(x) : fabsf(y), before = largest[lane];
-            largest[lane] = larger > before ? larger : before;
-            pairs[lane] = (nearest(x) & 0xffff) | nearest(y) << 16;
-        }
-    }
-    for (size_t lane = 0; lane < l->width; lane++) most = fmaxf(most, largest[lane]);
-    return most <= ST_INT16_MAX_INPUT;
+    return int16->pairs(l->floats + from * l->width, l->roots + from, inverse, to - from, l->width,
+                        l->pairs + from / 2 * l->width) <= ST_INT16_MAX_INPUT;
 }
 
 // Channels [first, first + n), or their whole block where one of its lanes needs a larger scale.
-static void put_integers(const struct lanes *l, size_t first, size_t n, size_t k) {
+static void put_integers(const struct lanes *l, const struct st_int16 *int16, size_t first,
+                         size_t n, size_t k) {
     size_t from = first / BLOCK * BLOCK, to = st_min(k, from + BLOCK);
     float largest[ST_TILE_MAX_WIDTH];
-    if (convert_lanes(l, first, first + n)) return;
+    if (convert_lanes(l, int16, first, first + n)) return;
     find_largest(l, from, to, largest);
     for (size_t lane = 0; lane < l->width; lane++)
         l->scales[lane] = headroom * largest[lane] / ST_INT16_MAX_INPUT;
-    convert_lanes(l, from, to);
+    convert_lanes(l, int16, from, to);
 }
 
 void st_missed_put(struct st_missed *m, size_t first, size_t n, const float *missed, size_t row) {
@@ -164,7 +145,7 @@ void st_missed_put(struct st_missed *m, size_t first, size_t n, const float *mis
         for (size_t i = 0; i < n; i++)
             memcpy(l.floats + (first + i) * width, missed + i * row + t,
                    st_min(width, m->lanes - t) * sizeof(float));
-        if (in_integers(m->slopes)) put_integers(&l, first, n, k);
+        if (in_integers(m->slopes)) put_integers(&l, m->slopes->int16, first, n, k);
     }
 }
 

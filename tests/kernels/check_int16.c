@@ -127,6 +127,45 @@ static void quantizing_equals_the_scalar_one(void **state) {
         }
 }
 
+static void check_pairs(const struct st_int16 *row, size_t n, size_t width, float odd) {
+    struct kc_array x = kc_floats(n * width, 4000.0f), factor = kc_floats(n, 1.0f);
+    struct kc_array inverse = kc_floats(width, 1.0f);
+    struct kc_array got = kc_make(n / 2 * width * sizeof(uint32_t), 0);
+    uint32_t *wanted = malloc(got.bytes);
+    ((float *)x.data)[ts_random_below(n * width)] = odd;
+    ((float *)x.data)[ts_random_below(n * width)] = 2.5f / 0.25f;
+    for (size_t i = 0; i < n; i++) ((float *)factor.data)[i] = 0.5f;
+    for (size_t i = 0; i < width; i += 2) ((float *)inverse.data)[i] = 0.5f;
+    float most = row->pairs(x.data, factor.data, inverse.data, n, width, got.data);
+    float wanted_most = scalar_row()->pairs(x.data, factor.data, inverse.data, n, width, wanted);
+    assert_memory_equal(&most, &wanted_most, sizeof most);
+    if (most <= ST_INT16_MAX_INPUT) assert_memory_equal(got.data, wanted, got.bytes);
+    free(wanted);
+    struct kc_array *all[] = {&x, &factor, &inverse, &got};
+    for (size_t i = 0; i < 4; i++) kc_free(all[i], row->name);
+}
+
+static void pairs_equal_the_scalar_ones(void **state) {
+    (void)state;
+    const size_t lengths[] = {2, 30, 32, ST_INT16_BLOCK};
+    const float odd[] = {0.0f, -0.0f, 1e-35f, 3e38f, INFINITY, -INFINITY, NAN};
+    for (const struct st_int16 *row = st_int16s; row->name; row++)
+        for (size_t i = 0; has(row) && i < 4 * 7; i++)
+            for (size_t v = 1; v <= row->vectors; v++)
+                check_pairs(row, lengths[i % 4], v * row->lanes, odd[i / 4]);
+}
+
+// What the definition gives: halves to even, the even element in the lower half.
+static void pairs_are_the_nearest_whole_numbers(void **state) {
+    (void)state;
+    const float x[8] = {2.5f, -3.5f, 0.4f, -0.6f, 7.0f, -1.0f, 4095.0f, 8.0f};
+    const float factor[2] = {1.0f, 0.5f}, inverse[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+    const int16_t wanted[8] = {2, 4, -4, 0, 0, 2048, -1, 4}; // of a lane: even, odd
+    uint32_t got[4];
+    assert_true(scalar_row()->pairs(x, factor, inverse, 2, 4, got) == 2047.5f);
+    assert_memory_equal(got, wanted, sizeof got);
+}
+
 // A linear packs its input for the float tile.
 static void the_selected_row_fits_the_float_tile(void **state) {
     (void)state;
@@ -146,6 +185,8 @@ int main(void) {
         cmocka_unit_test(tiles_equal_the_scalar_row),
         cmocka_unit_test(whole_blocks_of_the_largest_fit),
         cmocka_unit_test(quantizing_equals_the_scalar_one),
+        cmocka_unit_test(pairs_equal_the_scalar_ones),
+        cmocka_unit_test(pairs_are_the_nearest_whole_numbers),
         cmocka_unit_test(the_selected_row_fits_the_float_tile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
