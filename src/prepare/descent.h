@@ -9,7 +9,7 @@
 
 // Rows side by side: element i of row r is at i * n_rows + r. Three vectors of 16 lanes or six of 8
 // are whole tiles, which read second moments once for all of them.
-enum { ST_DESCENT_ROWS = 48, ST_DESCENT_FEW_ROWS = 8 };
+enum { ST_DESCENT_ROWS = 48, ST_DESCENT_FEW_ROWS = 16 };
 
 // Takes codes for an element of all rows. value[r]: what the present code stands for; becomes what
 // the one nearest to target[r] stands for.

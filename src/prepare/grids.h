@@ -8,8 +8,7 @@
 
 // Of a group: code c of precision low + b stands for scale * c + minimum.
 struct st_grid {
-    float scale[ST_PANEL_PRECISIONS][ST_NESTED_PANEL],
-        minimum[ST_PANEL_PRECISIONS][ST_NESTED_PANEL];
+    float scale[ST_PANEL_PRECISIONS][ST_PANEL_ROWS], minimum[ST_PANEL_PRECISIONS][ST_PANEL_ROWS];
 };
 
 static inline size_t st_panel_groups(size_t k) {

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = ST_NESTED_PANEL, MAX = ST_PANEL_PRECISIONS, GROUP = ST_NESTED_GROUP };
+enum { ROWS = ST_PANEL_ROWS, MAX = ST_PANEL_PRECISIONS, GROUP = ST_NESTED_GROUP };
 
 // How far the ends of a group's range move inwards, as shares of it, when its grid is fitted.
 static const float shrinks[][2] = {{0.0f, 0.0f},  {0.04f, 0.04f}, {0.08f, 0.08f}, {0.13f, 0.13f},

@@ -16,7 +16,7 @@
 // calibration text count a little too.
 static const double damp = 0.05;
 
-enum { ROWS = ST_NESTED_PANEL };
+enum { ROWS = ST_PANEL_ROWS, PANELS = ROWS / ST_NESTED_PANEL };
 
 struct worker {
     float *row;      // [k]
@@ -24,6 +24,7 @@ struct worker {
     float *scratch;  // st_panel_scratch()
     uint8_t *code;   // [k, ROWS]
     uint8_t *one;    // [k] codes of a row
+    uint8_t *groups; // [precisions, PANELS] of the rows
     float *outliers; // [ROWS, n_outliers] values
 };
 
@@ -60,6 +61,7 @@ static size_t max_outliers(const struct st_nested_packer *p, size_t k) {
 static void lay_out(struct st_nested_packer *p, struct st_arena *arena) {
     size_t k = st_nested_widest(p->config);
     unsigned most = st_allocation_most(p->range.high);
+    size_t groups = ST_PANEL_PRECISIONS * PANELS * st_nested_group_panel_bytes(k);
     p->workers = ST_TAKE(arena, struct worker, st_pool_threads(p->pool));
     for (size_t i = 0; i < st_pool_threads(p->pool); i++) {
         size_t scratch = st_max(st_panel_scratch(p->tile, k, ST_NESTED_LOWEST, most),
@@ -69,6 +71,7 @@ static void lay_out(struct st_nested_packer *p, struct st_arena *arena) {
                            .scratch = ST_TAKE(arena, float, scratch),
                            .code = ST_TAKE(arena, uint8_t, k * ROWS),
                            .one = ST_TAKE(arena, uint8_t, k),
+                           .groups = ST_TAKE(arena, uint8_t, groups),
                            .outliers = ST_TAKE(arena, float, ROWS *max_outliers(p, k) + 1)};
         if (p->workers) p->workers[i] = w;
     }
@@ -204,8 +207,8 @@ static void load_row(const struct job *j, struct worker *w, size_t row, size_t r
     for (size_t i = 0; i < l->n_in; i++) w->w[i * ROWS + r] = w->row[i];
 }
 
-// Gives the codes of a panel their lower bits.
-static void refine_panel(const struct job *j, struct worker *w, size_t first) {
+// Gives the codes of rows [first, first + ROWS) their lower bits.
+static void refine_rows(const struct job *j, struct worker *w, size_t first) {
     struct st_nested_weight weight = weight_of(j);
     size_t n = st_min(ROWS, weight.n_out - first);
     struct st_refined panel = {.weight = &weight,
@@ -220,13 +223,23 @@ static void refine_panel(const struct job *j, struct worker *w, size_t first) {
     st_refine_panel(&panel, w->scratch);
 }
 
-static void quantize_panel(void *context, size_t panel, size_t worker) {
+// Precision b of rows [first, first + ROWS), as far as there are panels.
+static void put_grids(const struct job *j, const struct st_panel *panel, unsigned b, size_t first) {
+    const struct st_nested_packer *p = j->p;
+    size_t n_out = j->weight->n_out, k = j->weight->n_in, at = b - p->low;
+    size_t rows = st_nested_padded_rows(n_out), n_rows = st_min(ROWS, rows - first);
+    size_t panel_bytes = st_nested_group_panel_bytes(k);
+    memcpy(p->rows + at * rows + first, panel->rows[at], n_rows * sizeof *p->rows);
+    memcpy(p->groups + at * st_nested_group_bytes(n_out, k) + first / ST_NESTED_PANEL * panel_bytes,
+           panel->groups[b], n_rows / ST_NESTED_PANEL * panel_bytes);
+}
+
+static void quantize_panels(void *context, size_t index, size_t worker) {
     const struct job *j = context;
     struct st_nested_packer *p = j->p;
     const struct st_linear_weight *l = j->weight;
     struct worker *w = &p->workers[worker];
-    size_t first = panel * ROWS, padded = st_nested_padded_rows(l->n_out);
-    size_t group_bytes = st_nested_group_panel_bytes(l->n_in);
+    size_t first = index * ROWS, group_bytes = PANELS * st_nested_group_panel_bytes(l->n_in);
     struct st_panel one = {.w = w->w,
                            .k = l->n_in,
                            .importance = p->importance,
@@ -235,14 +248,13 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
                            .low = p->low,
                            .high = p->high,
                            .code = w->code};
+    memset(w->groups, 0, (p->high - p->low + 1) * group_bytes);
     for (unsigned b = p->low; b <= p->high; b++)
-        one.groups[b] = p->groups + (b - p->low) * st_nested_group_bytes(l->n_out, l->n_in) +
-                        panel * group_bytes;
+        one.groups[b] = w->groups + (b - p->low) * group_bytes;
     for (size_t r = 0; r < ROWS; r++) load_row(j, w, first + r, r);
     p->quantize(&one, w->scratch);
-    for (unsigned b = p->low; b <= p->high; b++)
-        memcpy(p->rows + (b - p->low) * padded + first, one.rows[b - p->low], sizeof *one.rows);
-    if (j->scales) refine_panel(j, w, first);
+    for (unsigned b = p->low; b <= p->high; b++) put_grids(j, &one, b, first);
+    if (j->scales) refine_rows(j, w, first);
     for (size_t r = 0; r < ROWS && first + r < l->n_out; r++) {
         for (size_t i = 0; i < l->n_in; i++) w->one[i] = w->code[i * ROWS + r];
         st_nested_put_row(w->one, l->n_out, l->n_in, code_bits(p), first + r, p->codes);
@@ -339,7 +351,7 @@ static stint_status pack_part(struct job *j, const char *name, struct st_package
     if (!p->codes || !p->groups || !p->rows || !p->outlier_columns || !p->outliers)
         status = st_fail(STINT_E_NOMEM, "no memory for the codes of '%s'", name);
     if (status == STINT_OK) {
-        st_pool_run(p->pool, quantize_panel, j, rows / ROWS);
+        st_pool_run(p->pool, quantize_panels, j, st_ceil_div(rows, ROWS));
         status = write_part(j, name, code_bytes, writer);
     }
     free(p->codes);

@@ -8,6 +8,7 @@
 
 const struct st_panel_quantizer st_panel_quantizers[] = {
 #if defined(__x86_64__)
+    {"panel_avx512", ST_CPU_AVX512, st_panel_quantize_avx512},
     {"panel_avx2", ST_CPU_AVX2, st_panel_quantize_avx2},
 #endif
     {"panel_scalar", 0, st_panel_quantize_scalar},
@@ -15,7 +16,7 @@ const struct st_panel_quantizer st_panel_quantizers[] = {
 };
 
 size_t st_panel_scratch(const struct st_tile *tile, size_t k, unsigned low, unsigned high) {
-    return st_panel_grid_floats(k) + st_missed_floats(tile, k, (high - low + 1) * ST_NESTED_PANEL);
+    return st_panel_grid_floats(k) + st_missed_floats(tile, k, (high - low + 1) * ST_PANEL_ROWS);
 }
 
 const struct st_panel_quantizer *st_panel_quantizer_select(uint64_t cpu_flags) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nested codes for the weights of a panel of rows (kernels/nested.h): the groups' scales and minima
+// Nested codes for the weights of some rows (kernels/nested.h): the groups' scales and minima
 // of every precision, and codes that serve all precisions.
 #ifndef ST_PREPARE_QUANTIZE_H
 #define ST_PREPARE_QUANTIZE_H
@@ -10,9 +10,12 @@
 
 #include <stdbool.h>
 
-enum { ST_PANEL_PRECISIONS = ST_NESTED_HIGHEST - ST_NESTED_LOWEST + 1 };
+enum {
+    ST_PANEL_PRECISIONS = ST_NESTED_HIGHEST - ST_NESTED_LOWEST + 1,
+    ST_PANEL_ROWS = 2 * ST_NESTED_PANEL, // quantized at once
+};
 
-// Rows side by side: element i of row r is at i * ST_NESTED_PANEL + r.
+// Rows side by side: element i of row r is at i * ST_PANEL_ROWS + r.
 struct st_panel {
     const float *w; // [k, rows]
     size_t k;
@@ -21,17 +24,17 @@ struct st_panel {
     const float *ones;                      // [groups] st_moments_ones() of their moments
     unsigned low, high;                     // bits
     uint8_t *code;                          // [k, rows] out: of `high` bits
-    uint8_t *groups[ST_NESTED_HIGHEST + 1]; // out: of this panel, by bits
-    struct st_nested_row rows[ST_PANEL_PRECISIONS][ST_NESTED_PANEL]; // out: low first
+    uint8_t *groups[ST_NESTED_HIGHEST + 1]; // out: of these rows, by bits
+    struct st_nested_row rows[ST_PANEL_PRECISIONS][ST_PANEL_ROWS]; // out: low first
 };
 
 // Floats of a quantizer's scratch for rows of k weights.
 size_t st_panel_scratch(const struct st_tile *tile, size_t k, unsigned low, unsigned high);
 
 // Coordinate descent on codes and grids, with the same bits from all rows but for the products of
-// the slopes. pre: the panel's groups are zeroed.
+// the slopes. pre: the groups are zeroed.
 typedef void st_panel_quantize_fn(struct st_panel *panel, float *scratch);
-st_panel_quantize_fn st_panel_quantize_scalar, st_panel_quantize_avx2;
+st_panel_quantize_fn st_panel_quantize_scalar, st_panel_quantize_avx2, st_panel_quantize_avx512;
 
 struct st_panel_quantizer {
     const char *name;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = ST_NESTED_PANEL };
-static_assert((int)ROWS == ST_DESCENT_FEW_ROWS, "a panel descends at once");
+enum { ROWS = ST_PANEL_ROWS };
+static_assert((int)ROWS == ST_DESCENT_FEW_ROWS, "they descend at once");
 
 static int clamp(int x, int least, int most) {
     return x < least ? least : x > most ? most : x;

@@ -6,14 +6,14 @@
 #include "format/package.h"
 #include "kernels/nested_int8.h"
 #include "prepare/pack.h"
-#include "prepare/slopes.h"
+#include "prepare/quantize.h"
 
-// Up to a panel of rows, side by side: element i of row r is at i * ST_NESTED_PANEL + r.
+// Up to ST_PANEL_ROWS rows, side by side: element i of row r is at i * ST_PANEL_ROWS + r.
 struct st_refined {
     // Its rows and its groups of `high` bits are set, its codes are not read.
     const struct st_nested_weight *weight;
-    size_t row, n_rows;  // of the weight; fewer rows than a panel has are followed by zeros
-    const float *scales; // [n_rows] of the INT8 weights
+    size_t row, n_rows;             // of the weight; fewer ones are followed by zeros
+    const float *scales;            // [n_rows] of the INT8 weights
     const struct st_slopes *slopes; // of the inputs; or NULL: each weight to the nearest
     const float *max;               // [k] with slopes: the inputs' largest magnitudes
     float *w;      // [k, rows] the source's weights; becomes them over their scales

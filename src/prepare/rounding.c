@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = ST_NESTED_PANEL };
+enum { ROWS = ST_PANEL_ROWS };
 
 struct worker {
     float *row;      // [k]
     float *w;        // [k, ROWS]
     float *scratch;  // st_panel_scratch()
     uint8_t *code;   // [k, ROWS]
-    uint8_t *groups; // of a panel
+    uint8_t *groups; // of the rows
 };
 
-// Of a panel's rows.
+// Of ROWS rows.
 struct miss {
     double error, energy;
 };
@@ -32,7 +32,7 @@ struct st_rounder {
     struct st_pool *pool;
     struct st_arena arena;
     struct worker *workers;
-    struct miss *misses; // [panels of the tallest linear]
+    struct miss *misses; // [ROWS rows each, of the tallest linear]
     // The current linear:
     const struct st_linear_weight *linear;
     const float *importance;

@@ -15,9 +15,9 @@ stint_status st_rounder_open(size_t tallest, size_t widest, struct st_pool *pool
                              struct st_rounder **rounder);
 void st_rounder_close(struct st_rounder *rounder); // accepts NULL
 
-// Rounds every `stride`-th panel of rows with `importance` [n_in] as the weight of a squared error.
-// Returns the sum of these errors as a share of the weights' energy. rounded: [n_out, n_in] in F16,
-// or NULL.
+// Rounds the first ST_PANEL_ROWS of every `stride` times as many rows, with `importance` [n_in] as
+// the weight of a squared error. Returns the sum of these errors as a share of the weights' energy.
+// rounded: [n_out, n_in] in F16, or NULL.
 double st_round_linear(struct st_rounder *rounder, const struct st_linear_weight *linear,
                        const float *importance, unsigned bits, size_t stride, uint16_t *rounded);
 

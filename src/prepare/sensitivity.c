@@ -12,7 +12,7 @@ enum {
     TOKENS = 96,      // of the text, measured
     BANDS = 10,       // of layers, at most: the first and the last one are bands of their own
     ROUNDED_BITS = 3, // of what is measured
-    STRIDE = 8,       // one panel in so many shows what rounding to a number of bits costs
+    STRIDE = 8,       // of so many rows one shows what rounding to a number of bits costs
 };
 
 // A loss that is not seen in so short a text.

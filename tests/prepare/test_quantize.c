@@ -12,11 +12,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MAX_K = 300, ROWS = ST_NESTED_PANEL, TOKENS = 400 };
+enum { MAX_K = 300, ROWS = ST_PANEL_ROWS, TOKENS = 400 };
 
 struct quantized {
     float w[MAX_K * ROWS], importance[MAX_K], ones[MAX_K], *scratch;
-    uint8_t code[MAX_K * ROWS], groups[ST_PANEL_PRECISIONS][8 * ST_NESTED_GROUP_BYTES];
+    uint8_t code[MAX_K * ROWS], groups[ST_PANEL_PRECISIONS][2 * 8 * ST_NESTED_GROUP_BYTES];
     struct st_panel panel;
 };
 

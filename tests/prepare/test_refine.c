@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { K = 150, ROWS = ST_NESTED_PANEL };
+enum { K = 150, ROWS = ST_PANEL_ROWS };
 
 // One row, of which element i is at i * ROWS.
 static int32_t refine_row(const struct st_nested_weight *w, const float x[K], uint8_t code[K],
