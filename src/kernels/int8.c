@@ -16,6 +16,7 @@ const struct st_int8_kernel st_int8_kernels[] = {
 #elif defined(__aarch64__)
     {"int8_i8mm", ST_CPU_I8MM, 0, 1, 8, st_int8_tile_i8mm, NULL, 0},
     {"int8_dotprod", ST_CPU_DOTPROD, 0, 1, 4, st_int8_tile_dotprod, NULL, 0},
+    {"int8_neon", ST_CPU_NEON, 0, 1, 2, st_int8_tile_neon, NULL, 0},
 #endif
     {"int8_scalar", 0, 0, 1, 4, st_int8_tile_scalar, NULL, 0},
     {0},

@@ -16,6 +16,7 @@ const struct st_neuron_kernel st_neuron_kernels[] = {
     {"neuron_avx2", ST_CPU_AVX2, 0, 2, FUNCTIONS(avx2)},
 #elif defined(__aarch64__)
     {"neuron_dotprod", ST_CPU_DOTPROD, 0, 1, FUNCTIONS(dotprod)},
+    {"neuron_neon", ST_CPU_NEON, 0, 1, FUNCTIONS(neon)},
 #endif
     {"neuron_scalar", 0, 0, 1, FUNCTIONS(scalar)},
     {0},

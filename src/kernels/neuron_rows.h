@@ -12,6 +12,7 @@ ST_NEURON_ROW_OF(avx512vnni)
 ST_NEURON_ROW_OF(avxvnni)
 ST_NEURON_ROW_OF(avx2)
 ST_NEURON_ROW_OF(dotprod)
+ST_NEURON_ROW_OF(neon)
 ST_NEURON_ROW_OF(scalar)
 
 #endif

@@ -26,6 +26,7 @@ const struct st_peak st_peaks[] = {
     {"peak_f32_neon_16", ST_CPU_NEON, ST_PEAK_F32, 2 * 16 * 4, st_peak_f32_neon_16},
     {"peak_int8_i8mm", ST_CPU_I8MM, ST_PEAK_INT8, 2 * 24 * 32, st_peak_int8_i8mm},
     {"peak_int8_dotprod", ST_CPU_DOTPROD, ST_PEAK_INT8, 2 * 24 * 16, st_peak_int8_dotprod},
+    {"peak_int8_neon", ST_CPU_NEON, ST_PEAK_INT8, 2 * 16 * 16, st_peak_int8_neon},
 #endif
     {"peak_f32_scalar", 0, ST_PEAK_F32, 2 * 12 * 4, st_peak_f32_scalar},
     {0},

@@ -11,7 +11,7 @@ st_peak_fn st_peak_bf16_avx512bf16, st_peak_bf16_amx;
 st_peak_fn st_peak_int8_avx512vnni, st_peak_int8_amx, st_peak_int8_avx2, st_peak_int4_avx2;
 st_peak_fn st_peak_int16_avx512vnni, st_peak_int16_avx2;
 st_peak_fn st_peak_int8_avxvnni, st_peak_int16_avxvnni;
-st_peak_fn st_peak_int8_dotprod, st_peak_int8_i8mm;
+st_peak_fn st_peak_int8_neon, st_peak_int8_dotprod, st_peak_int8_i8mm;
 st_peak_read_fn st_peak_read_scalar, st_peak_read_avx2, st_peak_read_avx512, st_peak_read_neon;
 
 #endif

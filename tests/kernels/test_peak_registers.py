@@ -13,7 +13,7 @@ BUILD = pathlib.Path(os.environ["STINT_BUILD_DIR"])
 OBJDUMP = os.environ.get("OBJDUMP", "objdump")
 SKIPPED = 77
 MULTIPLIES = re.compile(r"^(?:\{vex\} )?(v?mulps|vfm(add|sub)\w+|v?pmadd\w+|vpdp(busd|wssd)\w*|"
-                        r"vdpbf16ps|tdp\w+|fmla|fmul|sdot|udot|smmla)\b")
+                        r"vdpbf16ps|tdp\w+|fmla|fmul|smlal|sdot|udot|smmla)\b")
 MEMORY = re.compile(r"\(%|\[(x\d+|sp)\b")
 JUMP = re.compile(r"^(j\w+|b\.\w+|cbn?z)\s+(?:\w+,\s*)?([0-9a-f]+)\b")
 
