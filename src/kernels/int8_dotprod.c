@@ -8,11 +8,12 @@
 
 enum { STEP = 4 * ST_INT8_PANEL }; // bytes of a panel per 4 elements of k
 
+// In place: GCC 12 copies sums otherwise.
 #define LANE(l)                                                                                    \
     UNROLL for (size_t r = 0; r < 4; r++) {                                                        \
         int8x16_t rows = vld1q_s8(w + (l)*STEP + 16 * r);                                          \
-        UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t][r] =                                   \
-            vdotq_laneq_s32(sum[t][r], rows, token[t], l);                                         \
+        UNROLL for (size_t t = 0; t < n_tokens; t++) __asm__(                                      \
+            "sdot %0.4s, %1.16b, %2.4b[" #l "]" : "+w"(sum[t][r]) : "w"(rows), "w"(token[t]));     \
     }
 
 // n_tokens is a constant where this is called.

@@ -9,42 +9,61 @@
 
 enum { STEP = 4 * ST_INT8_PANEL, PAIRS = 4 }; // bytes per 4 elements of k; most pairs of tokens
 
-static inline int8x16_t eight_of_two(const int8_t *a, const int8_t *b) {
-    return vcombine_s8(vld1_s8(a), vld1_s8(b));
+#define INLINE static inline __attribute__((always_inline))
+
+// 8 elements of k of two rows, or tokens; the first or the last 8 of 16.
+INLINE int8x16_t first_eight(int8x16_t a, int8x16_t b) {
+    return vreinterpretq_s8_s64(vzip1q_s64(vreinterpretq_s64_s8(a), vreinterpretq_s64_s8(b)));
+}
+INLINE int8x16_t last_eight(int8x16_t a, int8x16_t b) {
+    return vreinterpretq_s8_s64(vzip2q_s64(vreinterpretq_s64_s8(a), vreinterpretq_s64_s8(b)));
+}
+
+// 8 elements of k of 8 rows, two and two.
+INLINE void load_rows(const int8_t *w, int8x16_t rows[4]) {
+    int32x4_t low0 = vreinterpretq_s32_s8(vld1q_s8(w));
+    int32x4_t high0 = vreinterpretq_s32_s8(vld1q_s8(w + 16));
+    int32x4_t low1 = vreinterpretq_s32_s8(vld1q_s8(w + STEP));
+    int32x4_t high1 = vreinterpretq_s32_s8(vld1q_s8(w + STEP + 16));
+    rows[0] = vreinterpretq_s8_s32(vzip1q_s32(low0, low1));
+    rows[1] = vreinterpretq_s8_s32(vzip2q_s32(low0, low1));
+    rows[2] = vreinterpretq_s8_s32(vzip1q_s32(high0, high1));
+    rows[3] = vreinterpretq_s8_s32(vzip2q_s32(high0, high1));
+}
+
+// In place: GCC 12 copies sums otherwise, and spills them.
+INLINE void add_products(int32x4_t *sum, int8x16_t rows, int8x16_t tokens) {
+    __asm__("smmla %0.4s, %1.16b, %2.16b" : "+w"(*sum) : "w"(rows), "w"(tokens));
 }
 
 // 8 rows, half a panel, by n_pairs pairs of tokens; of an odd number the last token stands twice.
 // n_pairs is a constant where this is called.
-static inline __attribute__((always_inline)) void
-half_tile(const int8_t *w, const int8_t *const *token, size_t n_tokens, size_t n_pairs, size_t k,
-          int32_t *sums, size_t sum_row) {
+INLINE void half_tile(const int8_t *w, const int8_t *const *token, size_t n_tokens, size_t n_pairs,
+                      size_t k, int32_t *sums, size_t sum_row) {
     int32x4_t sum[PAIRS][4]; // rows 2 r, 2 r + 1: {row x token, row x next, next row x token, ...}
     UNROLL for (size_t p = 0; p < n_pairs; p++) UNROLL for (size_t r = 0; r < 4; r++) sum[p][r] =
         vdupq_n_s32(0);
-    for (size_t i = 0; i < k; i += 8, w += 2 * STEP) {
-        int32x4_t low0 = vreinterpretq_s32_s8(vld1q_s8(w));
-        int32x4_t high0 = vreinterpretq_s32_s8(vld1q_s8(w + 16));
-        int32x4_t low1 = vreinterpretq_s32_s8(vld1q_s8(w + STEP));
-        int32x4_t high1 = vreinterpretq_s32_s8(vld1q_s8(w + STEP + 16));
-        int8x16_t rows[4] = {vreinterpretq_s8_s32(vzip1q_s32(low0, low1)),
-                             vreinterpretq_s8_s32(vzip2q_s32(low0, low1)),
-                             vreinterpretq_s8_s32(vzip1q_s32(high0, high1)),
-                             vreinterpretq_s8_s32(vzip2q_s32(high0, high1))};
+    for (size_t i = 0; i < k; i += 16, w += 4 * STEP) {
+        int8x16_t first[4], last[4];
+        load_rows(w, first);
+        load_rows(w + 2 * STEP, last);
         UNROLL for (size_t p = 0; p < n_pairs; p++) {
-            int8x16_t tokens = eight_of_two(token[2 * p] + i, token[2 * p + 1] + i);
-            UNROLL for (size_t r = 0; r < 4; r++) sum[p][r] =
-                vmmlaq_s32(sum[p][r], rows[r], tokens);
+            int8x16_t one = vld1q_s8(token[2 * p] + i), next = vld1q_s8(token[2 * p + 1] + i);
+            int8x16_t tokens = first_eight(one, next);
+            UNROLL for (size_t r = 0; r < 4; r++) add_products(&sum[p][r], first[r], tokens);
+            tokens = last_eight(one, next);
+            UNROLL for (size_t r = 0; r < 4; r++) add_products(&sum[p][r], last[r], tokens);
         }
     }
-    for (size_t p = 0; p < n_pairs; p++)
-        for (size_t r = 0; r < 4; r++) {
-            int32_t values[4];
-            vst1q_s32(values, sum[p][r]);
-            for (size_t t = 2 * p; t < 2 * p + 2 && t < n_tokens; t++) {
-                sums[t * sum_row + 2 * r] = values[t % 2];
-                sums[t * sum_row + 2 * r + 1] = values[2 + t % 2];
+    UNROLL for (size_t p = 0; p < n_pairs; p++) {
+        int32_t values[4][4];
+        UNROLL for (size_t r = 0; r < 4; r++) vst1q_s32(values[r], sum[p][r]);
+        for (size_t t = 2 * p; t < 2 * p + 2 && t < n_tokens; t++)
+            for (size_t r = 0; r < 4; r++) {
+                sums[t * sum_row + 2 * r] = values[r][t % 2];
+                sums[t * sum_row + 2 * r + 1] = values[r][2 + t % 2];
             }
-        }
+    }
 }
 
 void st_int8_tile_i8mm(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
