@@ -131,7 +131,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kinds", default=",".join(KINDS), help="default: %(default)s")
     parser.add_argument("--prompts", type=int, default=50, help="of each kind")
     parser.add_argument("--rounds", type=int, default=1, help="answers to each prompt")
     parser.add_argument("--each", action="store_true", help="a line for each prompt first")
@@ -143,6 +143,9 @@ def main():
     parser.add_argument("--schedule")
     parser.add_argument("--nested", help="package whose nested weights draft, of a checkpoint")
     options = parser.parse_args()
+    for kind in options.kinds.split(","):
+        if kind not in KINDS:
+            parser.error(f"no prompts are of kind '{kind}'; kinds are: {', '.join(KINDS)}")
     print("| | gain, median (quarters) | worst | of all tokens | processor time | tokens a step | "
           "drafted | of these by the weights | right | same text |\n"
           "|---|---|---|---|---|---|---|---|---|---|")
