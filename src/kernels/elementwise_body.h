@@ -247,16 +247,16 @@ INLINE vf wide_sums(const int32_t *first, const int32_t *second, const int32_t *
                     int32_t zero) {
     float sums[VF_LANES];
     for (size_t i = 0; i < VF_LANES; i++) {
-        double more = (double)(zero * row_sums[i]);
+        double more = zero ? (double)(zero * row_sums[i]) : 0.0;
         sums[i] =
             (float)((double)ST_TERM_STEPS * ((double)first[i] - more) + ((double)second[i] - more));
     }
     return vf_load(sums);
 }
 
-static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                           int32_t zero, const float *factor, const float *bias, size_t n,
-                           float *y) {
+INLINE void dequantize_two_by(const int32_t *first, const int32_t *second, const int32_t *row_sums,
+                              int32_t zero, const float *factor, const float *bias, size_t n,
+                              float *y) {
     size_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES)
         vf_store(y + i, joined(wide_sums(first + i, second + i, row_sums + i, zero),
@@ -270,6 +270,15 @@ static void dequantize_two(const int32_t *first, const int32_t *second, const in
                joined(wide_sums(ends[0], ends[1], ends[2], zero), vf_load_n(factor + i, n - i),
                       bias ? vf_load_n(bias + i, n - i) : vf_zero()),
                n - i);
+}
+
+static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
+                           int32_t zero, const float *factor, const float *bias, size_t n,
+                           float *y) {
+    if (zero == 0)
+        dequantize_two_by(first, second, row_sums, 0, factor, bias, n, y);
+    else
+        dequantize_two_by(first, second, row_sums, zero, factor, bias, n, y);
 }
 
 INLINE vf narrow(const double *sums) {
