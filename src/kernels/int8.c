@@ -8,7 +8,7 @@
 
 const struct st_int8_kernel st_int8_kernels[] = {
 #if defined(__x86_64__)
-    {"int8_amx", ST_CPU_AMX_INT8, 0, 4, 128, st_int8_tile_amx, NULL, 0},
+    {"int8_amx", ST_CPU_AMX_INT8, 0, 4, 64, st_int8_tile_amx, NULL, 0},
     {"int8_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, 128, 4, 6, st_int8_tile_avx512vnni, NULL,
      0},
     {"int8_avxvnni", ST_CPU_AVX2 | ST_CPU_AVXVNNI, 128, 4, 6, st_int8_tile_avxvnni, NULL, 0},

@@ -18,7 +18,7 @@ enum {
     ST_INT8_PANEL = 16,      // rows of a panel
     ST_INT8_K = 64,          // k is padded to a multiple of this
     ST_INT8_MAX_K = 1 << 16, // sums of 255 x 127 stay within 32 bits
-    ST_INT8_SUMS = 64 * 128, // most sums of one tile
+    ST_INT8_SUMS = 64 * 64,  // most sums of one tile
 };
 
 // pre: k <= ST_INT8_MAX_K

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job runs in its submit on all borrowed workers: blocks of rows are handed out, every block
-// meets all rows of input while its weights lie in the second-level cache, and its sums become
-// floats or the next linear's INT8 before they leave the first (llm.npu, section 3.1;
+// A job runs in its submit on all borrowed workers: groups of its weights' rows are handed out,
+// each with rows of input that it meets while it lies in the second-level cache, and the sums
+// become floats or the next linear's INT8 before they leave the first (llm.npu, section 3.1;
 // docs/ARCHITECTURE.md). Quantized rows lie one behind the other, in two terms q, then its rest.
 #include "base/thread.h"
 #include "device/epilogue.h"
@@ -10,6 +10,8 @@
 
 #include <stdatomic.h>
 #include <string.h>
+
+enum { ITEM_ROWS = 64 }; // of the kernels' input in an item, about
 
 // One linear of a job.
 struct run {
@@ -20,6 +22,8 @@ struct run {
     size_t x_row, n_x; // rows of the kernels' input
     bool straight;     // from nested codes, no panels are made
     size_t group;      // the first that runs
+    size_t per_item;   // rows of the kernels' input that one item takes
+    size_t n_items;    // of a group
     atomic_size_t n_clipped;
 };
 
@@ -110,7 +114,7 @@ static size_t multiply(const struct run *r, const int8_t *panels, size_t group, 
                        n / terms, sums);
 }
 
-// The same of two terms at once, n rows of each.
+// The same of both terms at once.
 static size_t multiply_joint(const struct run *r, const int8_t *panels, size_t group,
                              size_t n_panels, size_t at, size_t n) {
     const struct st_int8_kernel *kernel = r->device->kernel;
@@ -119,10 +123,10 @@ static size_t multiply_joint(const struct run *r, const int8_t *panels, size_t g
     _Alignas(64) double sums[ST_INT8_SUMS / 2];
     for (size_t p = 0; p < n_panels; p += kernel->panels)
         kernel->two(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p),
-                    r->x + ST_TWO_TERMS * at * r->x_row, r->x_row, n, k, sums + p * ST_INT8_PANEL,
+                    r->x + at * r->x_row, r->x_row, n / ST_TWO_TERMS, k, sums + p * ST_INT8_PANEL,
                     ST_DEVICE_GROUP);
-    return st_epilogue_joint(&r->epilogue, group * ST_DEVICE_GROUP, n_panels * ST_INT8_PANEL, at, n,
-                             sums);
+    return st_epilogue_joint(&r->epilogue, group * ST_DEVICE_GROUP, n_panels * ST_INT8_PANEL,
+                             at / ST_TWO_TERMS, n / ST_TWO_TERMS, sums);
 }
 
 // Made in this worker's cache, where they stay until all rows of input have passed.
@@ -180,26 +184,44 @@ static void run_straight(struct run *r, size_t from, size_t to) {
     if (clipped) atomic_fetch_add_explicit(&r->n_clipped, clipped, memory_order_relaxed);
 }
 
-// Groups [from, to) of those that run.
-static void run_groups(void *context, size_t from, size_t to, size_t worker) {
-    if (((struct run *)context)->straight) {
-        run_straight(context, from, to);
+// The most rows of the kernels' input that one product takes.
+static size_t most_rows(const struct run *r) {
+    const struct st_int8_kernel *kernel = r->device->kernel;
+    if (!r->epilogue.two_term) return kernel->tokens;
+    return is_joint(r) ? ST_TWO_TERMS * kernel->two_inputs
+                       : kernel->tokens / ST_TWO_TERMS * ST_TWO_TERMS;
+}
+
+// A group's weights with as many rows each as to keep all threads busy to the end, where a model's
+// linears have few groups; with all rows where each thread would have to make the weights.
+static void divide(struct run *r) {
+    const struct st_int8_weight *w = &r->epilogue.linear_op->weight;
+    bool made = !r->args->part && !w->panels;
+    r->per_item = made ? r->n_x : st_round_up(ITEM_ROWS, most_rows(r));
+    r->n_items = st_ceil_div(r->n_x, r->per_item);
+}
+
+// Items [from, to) of all groups that run.
+static void run_items(void *context, size_t from, size_t to, size_t worker) {
+    struct run *r = context;
+    if (r->straight) {
+        run_straight(r, from, to);
         return;
     }
-    struct run *r = context;
     const struct st_linear_op *linear_op = r->epilogue.linear_op;
-    const struct st_int8_kernel *kernel = r->device->kernel;
     size_t n_panels = linear_op->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
-    size_t terms = r->epilogue.two_term ? ST_TWO_TERMS : 1, clipped = 0;
+    size_t most = most_rows(r), clipped = 0, here = 0;
     bool joint = is_joint(r);
-    size_t most = joint ? kernel->two_inputs : kernel->tokens / terms * terms;
-    size_t n_x = joint ? r->n_x / ST_TWO_TERMS : r->n_x;
-    for (size_t group = r->group + from; group < r->group + to; group++) {
-        size_t here = st_min(per_group, n_panels - group * per_group);
-        const int8_t *panels = group_panels(r, group, here, worker);
-        for (size_t at = 0; at < n_x; at += most)
+    const int8_t *panels = NULL;
+    for (size_t item = from; item < to; item++) {
+        size_t group = r->group + item / r->n_items, first = item % r->n_items * r->per_item;
+        if (item == from || first == 0) {
+            here = st_min(per_group, n_panels - group * per_group);
+            panels = group_panels(r, group, here, worker);
+        }
+        for (size_t at = first; at < st_min(first + r->per_item, r->n_x); at += most)
             clipped += (joint ? multiply_joint : multiply)(r, panels, group, here, at,
-                                                           st_min(most, n_x - at));
+                                                           st_min(most, r->n_x - at));
     }
     if (clipped) atomic_fetch_add_explicit(&r->n_clipped, clipped, memory_order_relaxed);
 }
@@ -285,8 +307,9 @@ static size_t run_graph(const struct pool_device *d, const struct st_graph *grap
         if (i == 1 && r.group == 0 && st_int8_row_scales(&linear_op->weight))
             quantize_middle(d, graph, args);
         if (is_straight(&r)) begin_straight(&r);
-        st_pool_run_ranges(d->workers, run_groups, &r,
-                           part ? part->n_groups : st_linear_op_groups(linear_op), 1);
+        divide(&r);
+        st_pool_run_ranges(d->workers, run_items, &r,
+                           r.n_items * (part ? part->n_groups : st_linear_op_groups(linear_op)), 1);
         clipped += r.n_clipped;
     }
     return clipped;
