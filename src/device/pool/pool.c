@@ -36,6 +36,7 @@ static stint_status open_device(const struct st_device_ops *ops,
     d->base.caps = (struct st_device_caps){.host_memory = true, .max_rows = UINT32_MAX};
     d->workers = options->workers;
     d->kernel = st_int8_select(flags);
+    d->few = st_int8_select(flags & ~(uint64_t)ST_CPU_AMX_INT8);
     d->elementwise = st_elementwise_select(flags);
     d->nested = st_nested_int8_select(flags);
     *device = &d->base;
@@ -45,6 +46,7 @@ static stint_status open_device(const struct st_device_ops *ops,
 static void close_device(struct st_device *device) {
     st_device_end(device);
     free(((struct pool_device *)device)->groups);
+    free(((struct pool_device *)device)->turned);
     free(device);
 }
 
@@ -114,22 +116,32 @@ static bool supports(const struct st_device *device, const struct st_device_subg
     return true;
 }
 
-static stint_status make_room(struct pool_device *d, size_t group_bytes) {
-    if (group_bytes <= d->group_bytes) return STINT_OK;
-    void *groups = aligned_alloc(ST_DEVICE_ALIGNMENT, st_pool_threads(d->workers) * group_bytes);
-    if (!groups) return no_memory(d->base.ops);
-    free(d->groups);
-    d->groups = groups;
-    d->group_bytes = group_bytes;
+// Room for n rows of so many bytes, or of as many as there were.
+static stint_status make_room(const struct pool_device *d, size_t n, size_t bytes, void **room,
+                              size_t *row_bytes) {
+    if (bytes <= *row_bytes) return STINT_OK;
+    void *wider = aligned_alloc(ST_DEVICE_ALIGNMENT, st_round_up(n * bytes, ST_DEVICE_ALIGNMENT));
+    if (!wider) return no_memory(d->base.ops);
+    free(*room);
+    *room = wider;
+    *row_bytes = bytes;
     return STINT_OK;
+}
+
+static stint_status make_rooms(struct pool_device *d, const struct st_linear_op *linear_op,
+                               const struct st_int8_weight *weight, bool in_parts) {
+    ST_TRY(
+        make_room(d, ST_POOL_FEW_ROWS, st_int8_padded_k(weight->n_in), &d->turned, &d->turned_row));
+    if (in_parts || !linear_op->weight.set || linear_op->weight.panels) return STINT_OK;
+    return make_room(d, st_pool_threads(d->workers), st_linear_op_group_bytes(linear_op),
+                     &d->groups, &d->group_bytes);
 }
 
 static stint_status compile(struct st_device *device, const struct st_device_subgraph *subgraph,
                             struct st_device_weights *const *weights, struct st_graph **graph) {
-    for (uint32_t i = 0; i < subgraph->n_linear_ops && !subgraph->in_parts; i++)
-        if (subgraph->linear_ops[i].weight.set && !subgraph->linear_ops[i].weight.panels)
-            ST_TRY(make_room((struct pool_device *)device,
-                             st_linear_op_group_bytes(&subgraph->linear_ops[i])));
+    for (uint32_t i = 0; i < subgraph->n_linear_ops; i++)
+        ST_TRY(make_rooms((struct pool_device *)device, &subgraph->linear_ops[i],
+                          &((const struct pool_weights *)weights[i])->weight, subgraph->in_parts));
     struct st_graph *g = calloc(1, sizeof *g);
     if (!g) return no_memory(device->ops);
     g->subgraph = *subgraph;

@@ -6,6 +6,8 @@
 #include "device/list.h"
 #include "device/weight_set.h"
 
+enum { ST_POOL_FEW_ROWS = 6 };
+
 // pool_run.c: runs a job on the loan.
 void st_pool_device_start(struct st_device *device, struct st_job *job);
 
@@ -13,12 +15,14 @@ struct pool_device {
     struct st_device base;
     struct st_pool *workers;
     const struct st_int8_kernel *kernel;
+    const struct st_int8_kernel *few; // for up to ST_POOL_FEW_ROWS rows of input
     const struct st_elementwise *elementwise;
     const struct st_nested_int8_kernel *nested;
-    // Of each worker, room for a group of a linear whose panels are made when they are used. The
-    // first one's is that of a step's input where no panels are made.
-    int8_t *groups; // [workers, group_bytes]
+    // Of each worker, room for a group of a linear whose panels are made when they are used.
+    void *groups; // [workers, group_bytes]
     size_t group_bytes;
+    void *turned; // [ST_POOL_FEW_ROWS, turned_row] a step's input for a kernel with another zero
+    size_t turned_row;
 };
 
 struct pool_buffer {

@@ -17,6 +17,7 @@ enum { ITEM_ROWS = 64 }; // of the kernels' input in an item, about
 struct run {
     const struct pool_device *device;
     const struct st_graph_args *args;
+    const struct st_int8_kernel *kernel;
     struct st_epilogue_run epilogue;
     const uint8_t *x;
     size_t x_row, n_x; // rows of the kernels' input
@@ -94,7 +95,7 @@ static size_t quantize(const struct pool_device *d, const struct st_quantize_arg
 
 // Both terms at once, where that is faster and the sums of each are not asked for.
 static bool is_joint(const struct run *r) {
-    const struct st_int8_kernel *kernel = r->device->kernel;
+    const struct st_int8_kernel *kernel = r->kernel;
     return r->epilogue.two_term && kernel->two &&
            r->epilogue.linear_op->epilogue != ST_EPILOGUE_SUMS;
 }
@@ -102,7 +103,7 @@ static bool is_joint(const struct run *r) {
 // One group's panels times n rows of input from `at` on. Returns how many elements were clipped.
 static size_t multiply(const struct run *r, const int8_t *panels, size_t group, size_t n_panels,
                        size_t at, size_t n) {
-    const struct st_int8_kernel *kernel = r->device->kernel;
+    const struct st_int8_kernel *kernel = r->kernel;
     size_t k = st_int8_padded_k(r->epilogue.linear_op->weight.n_in),
            panel_bytes = k * ST_INT8_PANEL, terms = r->epilogue.two_term ? ST_TWO_TERMS : 1;
     _Alignas(64) int32_t sums[ST_INT8_SUMS];
@@ -117,7 +118,7 @@ static size_t multiply(const struct run *r, const int8_t *panels, size_t group, 
 // The same of both terms at once.
 static size_t multiply_joint(const struct run *r, const int8_t *panels, size_t group,
                              size_t n_panels, size_t at, size_t n) {
-    const struct st_int8_kernel *kernel = r->device->kernel;
+    const struct st_int8_kernel *kernel = r->kernel;
     size_t k = st_int8_padded_k(r->epilogue.linear_op->weight.n_in),
            panel_bytes = k * ST_INT8_PANEL;
     _Alignas(64) double sums[ST_INT8_SUMS / 2];
@@ -131,7 +132,7 @@ static size_t multiply_joint(const struct run *r, const int8_t *panels, size_t g
 
 // Made in this worker's cache, where they stay until all rows of input have passed.
 static const int8_t *make_panels(const struct run *r, size_t group, size_t n, size_t worker) {
-    int8_t *panels = r->device->groups + worker * r->device->group_bytes;
+    int8_t *panels = (int8_t *)r->device->groups + worker * r->device->group_bytes;
     st_weight_set_panels(r->epilogue.linear_op, r->device->nested,
                          group * (ST_DEVICE_GROUP / ST_INT8_PANEL), n, panels);
     return panels;
@@ -147,17 +148,10 @@ static const int8_t *group_panels(const struct run *r, size_t group, size_t n, s
     return slice + group % part->slice_groups * bytes;
 }
 
-// So few rows do not pay for panels: each would meet them once or twice.
-static bool is_straight(const struct run *r) {
-    const struct st_int8_weight *w = &r->epilogue.linear_op->weight;
-    return !r->args->part && !w->panels && r->n_x <= ST_NESTED_INT8_TOKENS;
-}
-
-// The rows as products with codes take them.
-static void begin_straight(struct run *r) {
-    const struct st_nested_int8_kernel *kernel = r->device->nested;
+// The rows as a kernel takes them that has another byte for zero than the device's.
+static void turn_rows(struct run *r, uint8_t zero) {
     size_t k = r->epilogue.linear_op->weight.n_in, row = st_int8_padded_k(k);
-    uint8_t *copy = (uint8_t *)r->device->groups, turned = kernel->zero ^ r->device->kernel->zero;
+    uint8_t *copy = r->device->turned, turned = zero ^ r->device->kernel->zero;
     for (size_t t = 0; t < r->n_x; t++) {
         const uint8_t *x = r->x + t * r->x_row;
         uint8_t *to = copy + t * row;
@@ -166,8 +160,22 @@ static void begin_straight(struct run *r) {
     }
     r->x = copy;
     r->x_row = row;
-    r->epilogue.zero = kernel->zero;
-    r->straight = true;
+    r->epilogue.zero = zero;
+}
+
+// So few rows do not pay for panels, each of which would meet them once or twice; nor do somewhat
+// more fill a tile unit.
+static void select_kernel(struct run *r) {
+    const struct pool_device *d = r->device;
+    const struct st_int8_weight *w = &r->epilogue.linear_op->weight;
+    r->kernel = d->kernel;
+    if (!r->args->part && !w->panels && r->n_x <= ST_NESTED_INT8_TOKENS) {
+        turn_rows(r, d->nested->zero);
+        r->straight = true;
+    } else if (d->few != d->kernel && r->n_x <= st_min(d->few->tokens, ST_POOL_FEW_ROWS)) {
+        turn_rows(r, d->few->zero);
+        r->kernel = d->few;
+    }
 }
 
 static void run_straight(struct run *r, size_t from, size_t to) {
@@ -186,7 +194,7 @@ static void run_straight(struct run *r, size_t from, size_t to) {
 
 // The most rows of the kernels' input that one product takes.
 static size_t most_rows(const struct run *r) {
-    const struct st_int8_kernel *kernel = r->device->kernel;
+    const struct st_int8_kernel *kernel = r->kernel;
     if (!r->epilogue.two_term) return kernel->tokens;
     return is_joint(r) ? ST_TWO_TERMS * kernel->two_inputs
                        : kernel->tokens / ST_TWO_TERMS * ST_TWO_TERMS;
@@ -306,7 +314,7 @@ static size_t run_graph(const struct pool_device *d, const struct st_graph *grap
                         .group = part ? part->group : 0};
         if (i == 1 && r.group == 0 && st_int8_row_scales(&linear_op->weight))
             quantize_middle(d, graph, args);
-        if (is_straight(&r)) begin_straight(&r);
+        select_kernel(&r);
         divide(&r);
         st_pool_run_ranges(d->workers, run_items, &r,
                            r.n_items * (part ? part->n_groups : st_linear_op_groups(linear_op)), 1);
