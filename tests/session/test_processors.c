@@ -178,8 +178,8 @@ static void any_order_on_hexagon_and_opencl_too(void **state) {
 
 // ---- What is measured, and said
 
-// A prompt may end before each processor has met work, on a busy machine always by the same times:
-// then there is another by other ones.
+// A prompt may end before each processor has met work. On a busy machine that may go on while the
+// processors' stated times stay as they are, so each prompt gets others.
 static void all_take_part(stint_session *s) {
     for (int prompt = 0; prompt < 100; prompt++) {
         bool busy[ST_MAX_PROCESSORS] = {false};

@@ -138,11 +138,16 @@ static const int8_t *make_panels(const struct run *r, size_t group, size_t n, si
     return panels;
 }
 
+// Whether each worker makes the linear's panels of nested codes.
+static bool makes_panels(const struct run *r) {
+    return !r->args->part && !r->epilogue.linear_op->weight.panels;
+}
+
 // The weights of a group of n panels.
 static const int8_t *group_panels(const struct run *r, size_t group, size_t n, size_t worker) {
     const struct st_linear_op_part *part = r->args->part;
     size_t bytes = st_linear_op_group_bytes(r->epilogue.linear_op);
-    if (!part && !r->epilogue.linear_op->weight.panels) return make_panels(r, group, n, worker);
+    if (makes_panels(r)) return make_panels(r, group, n, worker);
     if (!part) return r->epilogue.linear_op->weight.panels + group * bytes;
     const int8_t *slice = data_of(&part->slices[group / part->slice_groups]);
     return slice + group % part->slice_groups * bytes;
@@ -163,16 +168,16 @@ static void turn_rows(struct run *r, uint8_t zero) {
     r->epilogue.zero = zero;
 }
 
-// So few rows do not pay for panels, each of which would meet them once or twice; nor do somewhat
-// more fill a tile unit.
+// Few rows are multiplied straight from nested codes, as a panel would meet them only once or
+// twice, and by vectors where the device's kernel is for a tile unit, which they leave mostly
+// empty.
 static void select_kernel(struct run *r) {
     const struct pool_device *d = r->device;
-    const struct st_int8_weight *w = &r->epilogue.linear_op->weight;
     r->kernel = d->kernel;
-    if (!r->args->part && !w->panels && r->n_x <= ST_NESTED_INT8_TOKENS) {
+    if (makes_panels(r) && r->n_x <= ST_NESTED_INT8_TOKENS) {
         turn_rows(r, d->nested->zero);
         r->straight = true;
-    } else if (d->few != d->kernel && r->n_x <= st_min(d->few->tokens, ST_POOL_FEW_ROWS)) {
+    } else if (d->few != d->kernel && r->n_x <= ST_POOL_FEW_ROWS) {
         turn_rows(r, d->few->zero);
         r->kernel = d->few;
     }
@@ -200,12 +205,10 @@ static size_t most_rows(const struct run *r) {
                        : kernel->tokens / ST_TWO_TERMS * ST_TWO_TERMS;
 }
 
-// A group's weights with as many rows each as to keep all threads busy to the end, where a model's
-// linears have few groups; with all rows where each thread would have to make the weights.
+// An item is a group's weights and some of the rows, so that threads end together where a linear
+// has few groups; and all rows where the thread first makes the weights.
 static void divide(struct run *r) {
-    const struct st_int8_weight *w = &r->epilogue.linear_op->weight;
-    bool made = !r->args->part && !w->panels;
-    r->per_item = made ? r->n_x : st_round_up(ITEM_ROWS, most_rows(r));
+    r->per_item = makes_panels(r) ? r->n_x : st_round_up(ITEM_ROWS, most_rows(r));
     r->n_items = st_ceil_div(r->n_x, r->per_item);
 }
 
