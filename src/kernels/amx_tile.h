@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile instructions that the kernels use, all tiles 16 rows of 64 bytes; or, with
+// The tile instructions that the kernels use, all tiles of 64 bytes a row; or, with
 // ST_AMX_EMULATED, the same in plain C (Intel's instruction set reference, TDPBF16PS and TDPBSSD),
 // so that what is built on them can be tested anywhere.
 #ifndef ST_KERNELS_AMX_TILE_H
@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+enum { ST_AMX_TILES = 8 };
 
 #if !defined(ST_AMX_EMULATED)
 #include <immintrin.h>
@@ -29,15 +31,15 @@ static inline void st_amx_memory(const void *from) {
 #define st_amx_int8(c, a, b)          _tile_dpbssd(c, a, b)
 #define st_amx_release()              _tile_release()
 
-static inline void st_amx_configure(void) {
+static inline void st_amx_configure_rows(const uint8_t rows[ST_AMX_TILES]) {
     struct {
         uint8_t palette, start_row, reserved[14];
         uint16_t row_bytes[16];
         uint8_t rows[16];
     } config = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < ST_AMX_TILES; i++) {
         config.row_bytes[i] = 64;
-        config.rows[i] = 16;
+        config.rows[i] = rows[i];
     }
     st_amx_memory(&config);
     _tile_loadconfig(&config);
@@ -46,24 +48,27 @@ static inline void st_amx_configure(void) {
 #else
 #include "base/half.h"
 
-static _Thread_local unsigned char st_amx_tiles[8][16][64];
+static _Thread_local unsigned char st_amx_tiles[ST_AMX_TILES][16][64];
+static _Thread_local uint8_t st_amx_tile_rows[ST_AMX_TILES];
 
-static inline void st_amx_configure(void) {
+static inline void st_amx_configure_rows(const uint8_t rows[ST_AMX_TILES]) {
     memset(st_amx_tiles, 0, sizeof st_amx_tiles);
+    memcpy(st_amx_tile_rows, rows, ST_AMX_TILES);
 }
 static inline void st_amx_release(void) {}
 static inline void st_amx_zero(int tile) {
     memset(st_amx_tiles[tile], 0, 1024);
 }
 static inline void st_amx_load(int tile, const void *from, size_t bytes) {
-    for (int r = 0; r < 16; r++)
+    for (int r = 0; r < st_amx_tile_rows[tile]; r++)
         memcpy(st_amx_tiles[tile][r], (const char *)from + (size_t)r * bytes, 64);
 }
 static inline void st_amx_store(int tile, void *to, size_t bytes) {
-    for (int r = 0; r < 16; r++) memcpy((char *)to + (size_t)r * bytes, st_amx_tiles[tile][r], 64);
+    for (int r = 0; r < st_amx_tile_rows[tile]; r++)
+        memcpy((char *)to + (size_t)r * bytes, st_amx_tiles[tile][r], 64);
 }
 static inline void st_amx_bf16(int c, int a, int b) {
-    for (int m = 0; m < 16; m++)
+    for (int m = 0; m < st_amx_tile_rows[c]; m++)
         for (int k = 0; k < 16; k++)
             for (int n = 0; n < 16; n++) {
                 float sum;
@@ -77,7 +82,7 @@ static inline void st_amx_bf16(int c, int a, int b) {
             }
 }
 static inline void st_amx_int8(int c, int a, int b) {
-    for (int m = 0; m < 16; m++)
+    for (int m = 0; m < st_amx_tile_rows[c]; m++)
         for (int k = 0; k < 16; k++)
             for (int n = 0; n < 16; n++) {
                 int32_t sum;
@@ -89,5 +94,9 @@ static inline void st_amx_int8(int c, int a, int b) {
             }
 }
 #endif
+
+static inline void st_amx_configure(void) {
+    st_amx_configure_rows((const uint8_t[ST_AMX_TILES]){16, 16, 16, 16, 16, 16, 16, 16});
+}
 
 #endif
