@@ -57,33 +57,39 @@ INLINE void multiply(const struct product *p, bool wide, bool two) {
     if (wide && two) st_amx_store(3, after + TILE, bytes);
 }
 
-// All panels times n tokens, which are the unit's rows.
-INLINE void run(struct product p, size_t n_panels, bool wide) {
-    for (size_t i = 0; i < n_panels; i += PANELS) {
-        if (n_panels - i >= PANELS)
-            multiply(&p, wide, true);
-        else
-            multiply(&p, wide, false);
-        p.w += PANELS * p.k * TILE;
-        p.sums += PANELS * TILE;
-    }
+// All panels times n tokens, 32 at once: a panel is still in the first-level cache for the next.
+INLINE void run(const struct product *all, size_t n_panels, size_t n, bool wide) {
+    for (size_t i = 0; i < n_panels; i += PANELS)
+        for (size_t t = 0; t < n; t += TOKENS) {
+            struct product p = *all;
+            p.w += i * p.k * TILE;
+            p.x += t * p.x_row;
+            p.sums += i * TILE + t * p.sum_row;
+            if (n_panels - i >= PANELS)
+                multiply(&p, wide, true);
+            else
+                multiply(&p, wide, false);
+        }
 }
 
 void st_int8_tile_amx(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
                       size_t n_tokens, size_t k, int32_t *sums, size_t sum_row) {
-    size_t configured = 0;
-    for (size_t t = 0; t < n_tokens; t += TOKENS) {
-        size_t n = st_min(TOKENS, n_tokens - t);
+    size_t whole = n_tokens / TOKENS * TOKENS, n = n_tokens - whole;
+    struct product p = {w, x, x_row, k, sums, sum_row};
+    if (whole) {
+        st_amx_configure();
+        run(&p, n_panels, whole, true);
+    }
+    if (n) {
         uint8_t low = (uint8_t)st_min(TILE, n), high = n > TILE ? (uint8_t)(n - TILE) : TILE;
-        if (n != configured)
-            st_amx_configure_rows(
-                (const uint8_t[ST_AMX_TILES]){low, low, high, high, low, high, TILE, TILE});
-        configured = n;
-        struct product p = {w, x + t * x_row, x_row, k, sums + t * sum_row, sum_row};
+        st_amx_configure_rows(
+            (const uint8_t[ST_AMX_TILES]){low, low, high, high, low, high, TILE, TILE});
+        p.x += whole * x_row;
+        p.sums += whole * sum_row;
         if (n > TILE)
-            run(p, n_panels, true);
+            run(&p, n_panels, n, true);
         else
-            run(p, n_panels, false);
+            run(&p, n_panels, n, false);
     }
     st_amx_release();
 }
