@@ -23,10 +23,14 @@ INLINE void tile(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_ro
     __m512i sum[6][4];
     UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t p = 0; p < n_panels; p++)
         sum[t][p] = _mm512_setzero_si512();
+    const size_t panel_bytes = k * ST_INT8_PANEL;
     for (size_t i = 0; i < k; i += 4) {
+        const int8_t *ahead = w + st_int8_ahead(i * ST_INT8_PANEL, panel_bytes, n_panels);
         __m512i v[4];
-        UNROLL for (size_t p = 0; p < n_panels; p++) v[p] =
-            _mm512_loadu_si512(w + p * k * ST_INT8_PANEL + i * ST_INT8_PANEL);
+        UNROLL for (size_t p = 0; p < n_panels; p++) {
+            st_prefetch_soon(ahead + p * panel_bytes, STEP);
+            v[p] = _mm512_loadu_si512(w + p * panel_bytes + i * ST_INT8_PANEL);
+        }
         UNROLL for (size_t t = 0; t < n_tokens; t++) {
             __m512i token = four(x + t * x_row + i);
             UNROLL for (size_t p = 0; p < n_panels; p++) sum[t][p] =
