@@ -41,19 +41,6 @@ INLINE void tile(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_ro
         _mm512_storeu_si512(sums + t * sum_row + p * ST_INT8_PANEL, sum[t][p]);
 }
 
-// One token: the weights pass by once, at memory speed.
-INLINE void one_token(const int8_t *w, size_t n_panels, const uint8_t *x, size_t k, int32_t *sums) {
-    for (size_t p = 0; p < n_panels; p++) {
-        __m512i even = _mm512_setzero_si512(), odd = even; // two sums hide the latency
-        for (size_t i = 0; i < k; i += 8, w += 2 * STEP) {
-            st_prefetch(w, 2 * STEP);
-            even = _mm512_dpbusd_epi32(even, four(x + i), _mm512_loadu_si512(w));
-            odd = _mm512_dpbusd_epi32(odd, four(x + i + 4), _mm512_loadu_si512(w + STEP));
-        }
-        _mm512_storeu_si512(sums + p * ST_INT8_PANEL, _mm512_add_epi32(even, odd));
-    }
-}
-
 #define TOKENS(n)                                                                                  \
     case n:                                                                                        \
         tile(w, n_panels, x, x_row, n, k, sums, sum_row);                                          \
@@ -62,6 +49,7 @@ INLINE void one_token(const int8_t *w, size_t n_panels, const uint8_t *x, size_t
 INLINE void tokens(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
                    size_t n_tokens, size_t k, int32_t *sums, size_t sum_row) {
     switch (n_tokens) {
+        TOKENS(1)
         TOKENS(2)
         TOKENS(3)
         TOKENS(4)
@@ -72,9 +60,7 @@ INLINE void tokens(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_
 
 void st_int8_tile_avx512vnni(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
                              size_t n_tokens, size_t k, int32_t *sums, size_t sum_row) {
-    if (n_tokens == 1)
-        one_token(w, n_panels, x, k, sums);
-    else if (n_panels == 4)
+    if (n_panels == 4)
         tokens(w, 4, x, x_row, n_tokens, k, sums, sum_row);
     else if (n_panels == 3)
         tokens(w, 3, x, x_row, n_tokens, k, sums, sum_row);
