@@ -77,7 +77,7 @@ INLINE void products(const int8_t *w, const int16_t *x, size_t n_inputs, size_t 
                      __m256i sum[][4]) {
     __m256i weights[4];
     UNROLL for (size_t q = 0; q < n_quarters; q++) weights[q] = widen(w + q * STEP / 4);
-    if (n_inputs <= FEW_INPUTS) st_prefetch(w, STEP);
+    st_prefetch(w, STEP);
     UNROLL for (size_t t = 0; t < n_inputs; t++) {
         __m256i input = four(x + t * K_BLOCK);
         UNROLL for (size_t q = 0; q < n_quarters; q++) add_product(&sum[t][q], input, weights[q]);
