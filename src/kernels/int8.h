@@ -48,9 +48,10 @@ struct st_int8_kernel {
     uint64_t isa;
     uint8_t zero; // the byte that stands for 0: 0 where the input is signed, 128 where unsigned
     uint8_t panels, tokens; // most of one call
+    uint8_t cold_tokens;    // most of one that prefetches its weights, if they come from memory
     st_int8_tile_fn *tile;
     st_int8_two_fn *two; // where it is faster than two rows of `tile`, or NULL; zero is 0
-    uint8_t two_inputs;
+    uint8_t two_inputs, two_cold_inputs;
 };
 
 extern const struct st_int8_kernel st_int8_kernels[]; // best first; ends with a NULL name

@@ -43,12 +43,11 @@ INLINE __m256i load(const void *p) {
     return _mm256_loadu_si256(p);
 }
 
-// Four elements of k. n_tokens is a constant where this is called; fewer than MAX_TOKENS may be a
-// step, which reads its weights from memory.
+// Four elements of k. n_tokens is a constant where this is called.
 INLINE void products(const int8_t *w, const uint8_t *x, size_t x_row, const uint8_t *magnitudes,
                      size_t n_tokens, __m256i sum[][2]) {
     __m256i low = load(w), high = load(w + STEP / 2);
-    st_prefetch(w, STEP);
+    if (n_tokens < MAX_TOKENS) st_prefetch(w, STEP);
     UNROLL for (size_t t = 0; t < n_tokens; t++) {
         __m256i token = four(x + t * x_row), magnitude = four(magnitudes + t * K_BLOCK);
         add(&sum[t][0], dot4(token, magnitude, low), n_tokens);

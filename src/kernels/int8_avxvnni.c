@@ -42,7 +42,7 @@ INLINE void tile(const int8_t *w, const uint8_t *x, size_t x_row, size_t n_token
     UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t h = 0; h < 2; h++) sum[t][h] =
         _mm256_setzero_si256();
     for (size_t i = 0; i < k; i += 4, w += STEP) {
-        st_prefetch(w, STEP);
+        if (n_tokens < MAX_TOKENS) st_prefetch(w, STEP);
         products(w, x + i, x_row, n_tokens, sum);
     }
     UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t h = 0; h < 2; h++)

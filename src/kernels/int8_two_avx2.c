@@ -4,7 +4,7 @@
 // are exact as doubles.
 //
 // 8 rows by 6 inputs: 12 registers of sums, 2 of weights, an input and a product. 16 rows by up to
-// 2 inputs, which may be a step that reads its weights from memory.
+// 2 inputs.
 #include "kernels/elementwise.h"
 #include "kernels/int8_tiles.h"
 #include "kernels/prefetch.h"
@@ -77,7 +77,7 @@ INLINE void products(const int8_t *w, const int16_t *x, size_t n_inputs, size_t 
                      __m256i sum[][4]) {
     __m256i weights[4];
     UNROLL for (size_t q = 0; q < n_quarters; q++) weights[q] = widen(w + q * STEP / 4);
-    st_prefetch(w, STEP);
+    if (n_inputs < MAX_INPUTS) st_prefetch(w, STEP);
     UNROLL for (size_t t = 0; t < n_inputs; t++) {
         __m256i input = four(x + t * K_BLOCK);
         UNROLL for (size_t q = 0; q < n_quarters; q++) add_product(&sum[t][q], input, weights[q]);

@@ -11,7 +11,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { ITEM_ROWS = 64 }; // of the kernels' input in an item, about
+enum {
+    ITEM_ROWS = 64, // of the kernels' input in an item, about
+    STEP_ROWS = 32, // of a step, at most
+};
 
 // One linear of a job.
 struct run {
@@ -197,12 +200,15 @@ static void run_straight(struct run *r, size_t from, size_t to) {
     if (clipped) atomic_fetch_add_explicit(&r->n_clipped, clipped, memory_order_relaxed);
 }
 
-// The most rows of the kernels' input that one product takes.
+// The most rows of the kernels' input that one product takes. The weights of a step come from
+// memory; most rows of a prompt find them in the cache.
 static size_t most_rows(const struct run *r) {
     const struct st_int8_kernel *kernel = r->kernel;
-    if (!r->epilogue.two_term) return kernel->tokens;
-    return is_joint(r) ? ST_TWO_TERMS * kernel->two_inputs
-                       : kernel->tokens / ST_TWO_TERMS * ST_TWO_TERMS;
+    bool cold = r->n_x <= STEP_ROWS;
+    size_t tokens = cold ? kernel->cold_tokens : kernel->tokens;
+    if (!r->epilogue.two_term) return tokens;
+    return is_joint(r) ? ST_TWO_TERMS * (cold ? kernel->two_cold_inputs : kernel->two_inputs)
+                       : tokens / ST_TWO_TERMS * ST_TWO_TERMS;
 }
 
 // An item is a group's weights and some of the rows, so that threads end together where a linear
