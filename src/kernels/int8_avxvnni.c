@@ -12,7 +12,7 @@
 enum {
     STEP = 4 * ST_INT8_PANEL, // bytes of a panel per 4 elements of k
     MAX_TOKENS = 6,
-    FEW_TOKENS = 2, // of two panels
+    FEW_TOKENS = 2, // most that meet two panels at once
 };
 
 INLINE __m256i load(const void *p) {

@@ -5,7 +5,7 @@
 
 #include "kernels/int8.h"
 
-enum { ST_INT8_AHEAD = 2048 }; // bytes of a panel: what is prefetched
+enum { ST_INT8_AHEAD = 2048 }; // bytes from what is read in a panel to what is prefetched
 
 st_int8_tile_fn st_int8_tile_scalar;
 st_int8_tile_fn st_int8_tile_avx2, st_int8_tile_avxvnni, st_int8_tile_avx512vnni, st_int8_tile_amx;
