@@ -202,13 +202,16 @@ static void tell_state(struct stint_session *s, state_fn *fn, unsigned precision
 }
 
 // At most STINT_MAX_STEP_ROWS of them.
-static stint_status step_batch(struct stint_session *s, unsigned precision, bool in_part,
+enum step_kind { STEP, DRAFT, DRAFT_IN_PART };
+
+static stint_status step_batch(struct stint_session *s, unsigned precision, enum step_kind kind,
                                const uint32_t *sequences, const int32_t *ids, size_t n,
                                float *logits) {
     struct st_place places[STINT_MAX_STEP_ROWS];
     struct st_batch batch = {.n = n, .places = places};
     struct st_run run = st_session_run(s, ST_PHASE_DECODE, precision, &batch);
-    run.head_in_part = in_part || s->drafting.partial >> run.bits & 1;
+    run.drafts = kind != STEP;
+    run.head_in_part = kind == DRAFT_IN_PART || s->drafting.partial >> run.bits & 1;
     for (size_t i = 0; i < n; i++) {
         places[i] = (struct st_place){sequences[i], s->sequences[sequences[i]].length};
         for (size_t k = 0; k < i; k++) places[i].position += sequences[k] == sequences[i];
@@ -251,15 +254,14 @@ static void append(struct stint_session *s, const uint32_t *sequences, const int
     }
 }
 
-stint_status st_session_draft_step(struct stint_session *s, unsigned precision, bool in_part,
-                                   const uint32_t *sequences, const int32_t *ids, size_t n,
-                                   float *logits) {
+static stint_status step(struct stint_session *s, unsigned precision, enum step_kind kind,
+                         const uint32_t *sequences, const int32_t *ids, size_t n, float *logits) {
     ST_TRY(check_step(s, sequences, ids, n));
     for (size_t i = 0; i < n; i++) ST_TRY(st_session_settle(s, sequences[i]));
     size_t vocab = s->model->config.vocab, most = st_min(STINT_MAX_STEP_ROWS, s->chunk_len);
     for (size_t done = 0, m; done < n; done += m) {
         m = st_min(most, n - done);
-        stint_status status = step_batch(s, precision, in_part, sequences + done, ids + done, m,
+        stint_status status = step_batch(s, precision, kind, sequences + done, ids + done, m,
                                          logits ? logits + done * vocab : NULL);
         if (status != STINT_OK) {
             for (size_t i = 0; i < done; i++) s->sequences[sequences[i]].length--;
@@ -273,7 +275,13 @@ stint_status st_session_draft_step(struct stint_session *s, unsigned precision, 
 
 stint_status st_session_step(struct stint_session *s, unsigned precision, const uint32_t *sequences,
                              const int32_t *ids, size_t n, float *logits) {
-    return st_session_draft_step(s, precision, false, sequences, ids, n, logits);
+    return step(s, precision, STEP, sequences, ids, n, logits);
+}
+
+stint_status st_session_draft_step(struct stint_session *s, unsigned precision, bool in_part,
+                                   const uint32_t *sequences, const int32_t *ids, size_t n,
+                                   float *logits) {
+    return step(s, precision, in_part ? DRAFT_IN_PART : DRAFT, sequences, ids, n, logits);
 }
 
 static stint_status check_distinct(const uint32_t *sequences, size_t n) {

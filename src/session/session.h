@@ -265,6 +265,7 @@ struct st_run {
     bool as_steps; // nested linears of prompts round as those of steps, for which this text stands
     bool nearly_exact; // linears of prompts may round to integers of 16 bits where that is faster
     size_t n_rows;     // only so many first rows of nested linears; 0: all
+    bool drafts;       // other steps verify its tokens: inputs of nested linears have one term
     bool head_in_part; // of the head only the first rows: the step drafts
 };
 
@@ -413,8 +414,9 @@ stint_status st_session_prompt(struct stint_session *s, uint32_t sequence, const
 // stint_session_step(), at a precision; a request to cancel stays set.
 stint_status st_session_step(struct stint_session *s, unsigned precision, const uint32_t *sequences,
                              const int32_t *ids, size_t n, float *logits);
-// The same of a step that only drafts: `in_part` leaves out all of the head but
-// st_draft_head_rows(), the other logits are -INFINITY.
+// The same of a step that only drafts: inputs of nested linears have one term, which is less exact
+// and faster, and `in_part` leaves out all of the head but st_draft_head_rows(), the other logits
+// are -INFINITY.
 stint_status st_session_draft_step(struct stint_session *s, unsigned precision, bool in_part,
                                    const uint32_t *sequences, const int32_t *ids, size_t n,
                                    float *logits);
