@@ -12,20 +12,25 @@
 
 enum { ST_KV_QUERIES = 4 };
 
+// What a query has found among some keys (struct st_kv_kernel), beside its `out`.
+struct st_attended {
+    float maximum, sum;
+};
+
 // What depends on the cache's type. Rows of n values each, one after another (kv_types.h); f32 rows
 // are 4-byte aligned, f16 rows 2-byte aligned.
 struct st_kv_kernel {
     void (*store)(const float *x, size_t n, void *row);
     void (*load)(const void *rows, size_t n_rows, size_t n, float *to);
-    // Queries that share keys and values: q, out [n_queries, head_dim], for each of them
-    // out[d] = sum_j softmax_j(scale * q . key_j) * value_j over keys [0, n_keys). At most
+    // Queries that share keys and values: q, out [n_queries, head_dim], attended [n_queries]. For
+    // each of them, over keys [0, n_keys), at least one: s_j = scale * q . key_j, their maximum,
+    // sum = sum_j exp(s_j - maximum), out[d] = sum_j exp(s_j - maximum) * value_j[d]. At most
     // ST_KV_QUERIES; what a query gets does not depend on the others. keys and values: n_keys rows
     // of head_dim. scores: scratch, [n_queries, n_keys]; if `begun`, they are added to q . key_j.
-    // softcap as below. sinks [n_queries], or NULL: query i also attends to a key of that score, as
-    // it is, without a value.
+    // softcap as below.
     void (*decode)(const float *q, size_t n_queries, const void *keys, const void *values,
-                   size_t n_keys, size_t head_dim, float scale, float softcap, const float *sinks,
-                   bool begun, float *scores, float *out);
+                   size_t n_keys, size_t head_dim, float scale, float softcap, bool begun,
+                   float *scores, struct st_attended *attended, float *out);
 };
 
 struct st_attention {
@@ -52,6 +57,14 @@ struct st_attention {
                   float *scores);
     struct st_kv_kernel kv[ST_N_KV_TYPES];
 };
+
+// Attention of a query over several spans of keys: begun with none, or with a sink, a score without
+// a value (NULL: none); joined with what it found in each; and ended, which divides. The order of
+// the spans decides how it rounds.
+void st_attended_begin(const float *sink, size_t head_dim, struct st_attended *all, float *out);
+void st_attended_join(const struct st_attended *span, const float *span_out, size_t head_dim,
+                      struct st_attended *all, float *out);
+void st_attended_end(const struct st_attended *all, size_t head_dim, float *out);
 
 extern const struct st_attention *const st_attentions[]; // best first; ends with NULL
 const struct st_attention *st_attention_select(uint64_t cpu_flags);

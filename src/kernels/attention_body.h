@@ -101,7 +101,7 @@ struct decoding {
     float *scores;  // [n_queries, n_keys]
 };
 
-// sum[k, i] += parts of query i times key k, from value d on.
+// sum[i, k] += parts of query i times key k, from value d on.
 INLINE void add_products(const struct decoding *c, size_t n_keys, const char *const *key, size_t d,
                          size_t count, vf *sum) {
     UNROLLED for (size_t k = 0; k < n_keys; k++) {
@@ -109,7 +109,7 @@ INLINE void add_products(const struct decoding *c, size_t n_keys, const char *co
         UNROLLED for (size_t i = 0; i < c->n_queries; i++) {
             const float *q = c->q + i * c->head_dim + d;
             vf y = count == VF_LANES ? vf_load(q) : vf_load_n(q, count);
-            sum[k * c->n_queries + i] = vf_fma(y, x, sum[k * c->n_queries + i]);
+            sum[i * n_keys + k] = vf_fma(y, x, sum[i * n_keys + k]);
         }
     }
 }
@@ -127,11 +127,14 @@ INLINE void score_some(const struct decoding *c, size_t n_keys, const char *cons
     if (d < c->head_dim) add_products(c, n_keys, key, d, c->head_dim - d, sum);
     UNROLLED for (size_t i = 0; i < n; i += 4)
         vf_sum4(sum[i], sum[i + 1], sum[i + 2], sum[i + 3], score + i);
-    for (size_t k = 0; k < real; k++)
-        for (size_t i = 0; i < c->n_queries; i++) {
-            float *to = &c->scores[i * c->n_keys + j + k];
-            *to = score[k * c->n_queries + i] + (c->begun ? *to : 0.0f);
-        }
+    UNROLLED for (size_t i = 0; i < c->n_queries; i++) {
+        float *to = c->scores + i * c->n_keys + j, *from = score + i * n_keys;
+        for (size_t k = 0; k < real && c->begun; k++) from[k] += to[k];
+        if (real == n_keys) // a constant, so this is no call
+            memcpy(to, from, n_keys * sizeof *to);
+        else
+            memcpy(to, from, real * sizeof *to);
+    }
 }
 
 // Several chains of additions at a time, because each must wait for itself.
@@ -148,10 +151,10 @@ INLINE void score_keys(const struct decoding *c, const char *keys) {
     }
 }
 
-// scores become probabilities; returns their sum, and that of the sink's.
-INLINE float softmax(float *scores, size_t n, float scale, float softcap, const float *sink) {
+// scores become their exponentials, relative to the largest.
+INLINE struct st_attended softmax(float *scores, size_t n, float scale, float softcap) {
     vf max = vf_set1(-INFINITY), total = vf_zero();
-    float lanes[VF_LANES], best = sink ? *sink : -INFINITY;
+    float lanes[VF_LANES], best = -INFINITY;
     for (size_t i = 0; i < n; i += VF_LANES) {
         size_t rest = n - i < VF_LANES ? n - i : VF_LANES;
         vf_store_n(scores + i, capped(vf_load_n(scores + i, rest), scale, softcap), rest);
@@ -168,20 +171,16 @@ INLINE float softmax(float *scores, size_t n, float scale, float softcap, const 
         total = vf_add(total, p);
     }
     float sum = vf_sum(total);
-    if (sink) {
-        vf_store(lanes, vf_exp(vf_set1(*sink - best)));
-        sum += lanes[0];
-    }
     for (; i < n; i++) {
         vf_store_n(scores + i, vf_exp(vf_set1(scores[i] - best)), 1);
         sum += scores[i];
     }
-    return sum;
+    return (struct st_attended){best, sum};
 }
 
 // out[i, d, d + vectors * VF_LANES) over all keys; the last vector has `last` elements.
-INLINE void weigh(const struct decoding *c, const char *values, const float *factor, size_t d,
-                  size_t vectors, size_t last, float *out) {
+INLINE void weigh(const struct decoding *c, const char *values, size_t d, size_t vectors,
+                  size_t last, float *out) {
     size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim), n = c->n_queries;
     vf sum[ACCUMULATORS];
     UNROLLED for (size_t i = 0; i < n * vectors; i++) sum[i] = vf_zero();
@@ -196,54 +195,50 @@ INLINE void weigh(const struct decoding *c, const char *values, const float *fac
     }
     UNROLLED for (size_t v = 0; v < vectors; v++) UNROLLED for (size_t i = 0; i < n; i++) {
         float *to = out + i * c->head_dim + d + v * VF_LANES;
-        vf y = vf_mul(sum[v * n + i], vf_set1(factor[i]));
         if (last == VF_LANES)
-            vf_store(to, y);
+            vf_store(to, sum[v * n + i]);
         else
-            vf_store_n(to, y, last);
+            vf_store_n(to, sum[v * n + i], last);
     }
 }
 
 // As many runs of so many vectors as there are from d on, if their sums fit; returns what follows.
-INLINE size_t weigh_run(const struct decoding *c, const char *values, const float *factor, size_t d,
-                        size_t vectors, float *out) {
+INLINE size_t weigh_run(const struct decoding *c, const char *values, size_t d, size_t vectors,
+                        float *out) {
     if (vectors * c->n_queries > ACCUMULATORS) return d;
     for (; d + vectors * VF_LANES <= c->head_dim; d += vectors * VF_LANES)
-        weigh(c, values, factor, d, vectors, VF_LANES, out);
+        weigh(c, values, d, vectors, VF_LANES, out);
     return d;
 }
 
 // The head in runs of 8, 4, 2, 1 vectors whose sums stay in registers, then what is left of one.
-INLINE void weigh_all(const struct decoding *c, const char *values, const float *factor,
-                      float *out) {
+INLINE void weigh_all(const struct decoding *c, const char *values, float *out) {
     size_t d = 0, n = c->head_dim;
-    d = weigh_run(c, values, factor, d, 8, out);
-    d = weigh_run(c, values, factor, d, 4, out);
-    d = weigh_run(c, values, factor, d, 2, out);
-    d = weigh_run(c, values, factor, d, 1, out);
-    if (d < n) weigh(c, values, factor, d, 1, n - d, out);
+    d = weigh_run(c, values, d, 8, out);
+    d = weigh_run(c, values, d, 4, out);
+    d = weigh_run(c, values, d, 2, out);
+    d = weigh_run(c, values, d, 1, out);
+    if (d < n) weigh(c, values, d, 1, n - d, out);
 }
 
 INLINE void decode_n(enum st_kv_type type, const float *q, size_t n_queries, const char *keys,
                      const char *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                     const float *sinks, bool begun, float *scores, float *out) {
+                     bool begun, float *scores, struct st_attended *attended, float *out) {
     const struct decoding c = {type, n_queries, n_keys, head_dim, begun, q, scores};
-    float factor[ST_KV_QUERIES];
     score_keys(&c, keys);
     for (size_t i = 0; i < n_queries; i++)
-        factor[i] =
-            1.0f / softmax(scores + i * n_keys, n_keys, scale, softcap, sinks ? sinks + i : NULL);
-    weigh_all(&c, values, factor, out);
+        attended[i] = softmax(scores + i * n_keys, n_keys, scale, softcap);
+    weigh_all(&c, values, out);
 }
 
 INLINE void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,
                    const void *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                   const float *sinks, bool begun, float *scores, float *out) {
+                   bool begun, float *scores, struct st_attended *attended, float *out) {
     switch (n_queries) {
 #define QUERIES(n)                                                                                 \
     case n:                                                                                        \
-        decode_n(type, q, n, keys, values, n_keys, head_dim, scale, softcap, sinks, begun, scores, \
-                 out);                                                                             \
+        decode_n(type, q, n, keys, values, n_keys, head_dim, scale, softcap, begun, scores,        \
+                 attended, out);                                                                   \
         break;
         QUERIES(1)
         QUERIES(2)

@@ -56,9 +56,9 @@ static float at(enum st_kv_type type, const void *rows, size_t row, size_t n, si
 }
 
 static void decode_one(enum st_kv_type type, const float *q, const void *keys, const void *values,
-                       size_t n_keys, size_t head_dim, float scale, float softcap,
-                       const float *sink, bool begun, float *scores, float *out) {
-    float max = sink ? *sink : -INFINITY, sum = 0.0f;
+                       size_t n_keys, size_t head_dim, float scale, float softcap, bool begun,
+                       float *scores, struct st_attended *attended, float *out) {
+    float max = -INFINITY, sum = 0.0f;
     for (size_t j = 0; j < n_keys; j++) {
         float dot = begun ? scores[j] : 0.0f;
         for (size_t d = 0; d < head_dim; d++) dot += q[d] * at(type, keys, j, head_dim, d);
@@ -69,20 +69,20 @@ static void decode_one(enum st_kv_type type, const float *q, const void *keys, c
         scores[j] = expf(scores[j] - max);
         sum += scores[j];
     }
-    if (sink) sum += expf(*sink - max);
+    *attended = (struct st_attended){max, sum};
     for (size_t d = 0; d < head_dim; d++) {
         float total = 0.0f;
         for (size_t j = 0; j < n_keys; j++) total += scores[j] * at(type, values, j, head_dim, d);
-        out[d] = total / sum;
+        out[d] = total;
     }
 }
 
 static void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,
                    const void *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                   const float *sinks, bool begun, float *scores, float *out) {
+                   bool begun, float *scores, struct st_attended *attended, float *out) {
     for (size_t i = 0; i < n_queries; i++)
-        decode_one(type, q + i * head_dim, keys, values, n_keys, head_dim, scale, softcap,
-                   sinks ? sinks + i : NULL, begun, scores + i * n_keys, out + i * head_dim);
+        decode_one(type, q + i * head_dim, keys, values, n_keys, head_dim, scale, softcap, begun,
+                   scores + i * n_keys, attended + i, out + i * head_dim);
 }
 
 static void score(const float *q, size_t n_queries, const float *rows, size_t n_keys, size_t n,

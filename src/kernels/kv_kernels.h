@@ -10,10 +10,10 @@
     }                                                                                              \
     static void decode_##name(const float *q, size_t n_queries, const void *keys,                  \
                               const void *values, size_t n_keys, size_t head_dim, float factor,    \
-                              float softcap, const float *sinks, bool begun, float *scores,        \
-                              float *out) {                                                        \
-        decode(ST_KV_##id, q, n_queries, keys, values, n_keys, head_dim, factor, softcap, sinks,   \
-               begun, scores, out);                                                                \
+                              float softcap, bool begun, float *scores,                            \
+                              struct st_attended *attended, float *out) {                          \
+        decode(ST_KV_##id, q, n_queries, keys, values, n_keys, head_dim, factor, softcap, begun,   \
+               scores, attended, out);                                                             \
     }
 ST_KV_TYPES(KV_FUNCTIONS)
 #undef KV_FUNCTIONS

@@ -11,13 +11,13 @@ void st_buffers_lay_out_worker(struct stint_session *s, struct st_arena *a, stru
     const struct st_config *c = &s->model->config;
     size_t hd = st_config_widest_heads(c).dim, tile_rows = ST_KEY_TILE + ST_PAIRS_MAX_M;
     size_t bias_dims = st_key_bias_dims(s->model, s->kv.type);
+    size_t span = st_max(ST_KV_SPAN, st_ceil_div(s->n_context, ST_KV_SPANS));
     struct st_worker worker = {
         .linear = ST_TAKE(a, float, st_linear_scratch_floats(s->kernels.tile, s->chunk_len)),
         .rows = ST_TAKE(a, float, ST_TILE_MAX_WIDTH *hd),
         .queries = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *hd),
         .bias_factors = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *bias_dims),
-        .scores =
-            ST_TAKE(a, float, st_max(tile_rows * ST_TILE_MAX_WIDTH, ST_KV_QUERIES * s->n_context)),
+        .scores = ST_TAKE(a, float, st_max(tile_rows * ST_TILE_MAX_WIDTH, ST_KV_QUERIES * span)),
         .out = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *(hd + ST_PAIRS_MAX_M)),
         .keys = ST_TAKE(a, float, tile_rows *hd),
         .values = ST_TAKE(a, float, tile_rows *hd),
@@ -87,6 +87,10 @@ static void lay_out_mixer(const struct stint_session *s, size_t n, struct st_are
     b->state_gates = ST_TAKE(a, float, n * 2 * c->state.n_heads);
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
     b->attended = ST_TAKE(a, float, n *st_max(mixer.out, heads));
+    size_t spans = st_min(ST_KV_SPANS, st_ceil_div(s->n_context, ST_KV_SPAN));
+    size_t kept = spans > 1 ? spans * ST_KV_KEPT : 0;
+    b->spans = ST_TAKE(a, struct st_attended, kept);
+    b->span_outs = ST_TAKE(a, float, kept *st_config_widest_heads(c).dim);
     for (int i = 0; i < 2; i++) {
         b->cosine[i] = ST_TAKE(a, float, n *half);
         b->sine[i] = ST_TAKE(a, float, n *half);

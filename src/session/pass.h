@@ -54,8 +54,10 @@ void st_pass_norm(const struct st_run *run, const struct st_norm_weight *norm, c
 stint_status st_kv_append(const struct st_run *run);
 // Norms and rotates q; q and the cache -> attended.
 void st_kv_attend(const struct st_run *run);
-// The same of rotated queries and a prompt that is in the cache (kv/prompt_attention.c).
+// The same of rotated queries and a prompt that is in the cache (kv/prompt_attention.c), or the
+// tokens of a step (kv/step_attention.c).
 void st_kv_attend_prompt(const struct st_run *run);
+void st_kv_attend_step(const struct st_run *run);
 // Where queries come with gates of what attention gives: takes the two apart, and applies the gates
 // (kv/attention_gate.c).
 void st_gate_take(const struct st_run *run);

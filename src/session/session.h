@@ -57,7 +57,7 @@ struct st_worker {
     float *rows;         // [ST_TILE_MAX_WIDTH, head_dim] queries of one block; the widest heads
     float *queries;      // [ST_LANE_BLOCKS] times that, packed
     float *bias_factors; // [ST_LANE_BLOCKS, ST_TILE_MAX_WIDTH, dims], packed (kv/key_bias.h)
-    float *scores; // [ST_KEY_TILE, ST_TILE_MAX_WIDTH] or [ST_KV_QUERIES, context] when decoding
+    float *scores; // [ST_KEY_TILE, ST_TILE_MAX_WIDTH], in steps [ST_KV_QUERIES, keys of a span]
     float *out;    // [ST_LANE_BLOCKS, head_dim rounded up, ST_TILE_MAX_WIDTH]
     float *keys, *values; // [ST_KEY_TILE, head_dim] of the cache
     // The same in pairs of BF16, where attention computes with them.
@@ -83,9 +83,11 @@ struct st_sequence {
 // What one chunk needs on its way through the layers: [chunk_len, ...] each.
 struct st_chunk_buffers {
     float *x, *normed, *q, *k, *v, *attended, *gate, *up, *projected;
-    float *raw;          // what becomes q, with gates or ahead of a convolution
-    float *state_gates;  // [chunk_len, 2, heads of a state]: decays, rates
-    float *bias_factors; // [chunk_len, n_heads, dims] (kv/key_bias.h)
+    struct st_attended *spans; // [ST_KV_SPANS, ST_KV_KEPT] of a step's attention
+    float *span_outs;          // [ST_KV_SPANS, ST_KV_KEPT, head_dim]
+    float *raw;                // what becomes q, with gates or ahead of a convolution
+    float *state_gates;        // [chunk_len, 2, heads of a state]: decays, rates
+    float *bias_factors;       // [chunk_len, n_heads, dims] (kv/key_bias.h)
     // Of latent attention: what makes queries, of them and of values all heads', one head's.
     float *latent, *expanded, *latent_head;
     float *packed;              // one linear's input in tile order

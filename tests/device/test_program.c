@@ -201,10 +201,12 @@ static void attend(struct memory *m, const struct st_program_attend *p, uint32_t
     float scores[POSITIONS];
     for (size_t h = 0; h < a->n_heads; h++) {
         const size_t of = h / (a->n_heads / a->n_kv) * p->keys.row_bytes + rows;
+        float *out = floats_of(m, p->out) + h * a->dim;
+        struct st_attended attended;
         kv_kernel(a)->decode(floats_of(m, p->q) + h * a->dim, 1, m->host + p->keys.offset + of,
                              m->host + p->values.offset + of, position + 1 - first, a->dim,
-                             a->scale, a->softcap, NULL, false, scores,
-                             floats_of(m, p->out) + h * a->dim);
+                             a->scale, a->softcap, false, scores, &attended, out);
+        st_attended_end(&attended, a->dim, out);
     }
 }
 

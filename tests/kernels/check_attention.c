@@ -148,21 +148,58 @@ static void rescaling_equals_the_scalar_one(void **state) {
         }
 }
 
+// Keys in spans of any length, with and without a sink, against all of them at once.
+static void joined_spans_equal_the_whole(void **state) {
+    (void)state;
+    enum { N = 150, DIM = 33 };
+    for (const struct st_attention *const *row = st_attentions; *row; row++)
+        for (int i = 0; has(*row) && i < 20; i++) {
+            float q[DIM], keys[N * DIM], values[N * DIM], scores[N], out[DIM], part[DIM];
+            float sink = ts_random_float(-8.0f, 8.0f);
+            struct st_attended all, span;
+            for (int d = 0; d < DIM; d++) q[d] = ts_random_float(-1.0f, 1.0f);
+            for (int d = 0; d < N * DIM; d++) {
+                keys[d] = ts_random_float(-2.0f, 2.0f);
+                values[d] = ts_random_float(-1.0f, 1.0f);
+            }
+            st_attended_begin(i % 2 ? &sink : NULL, DIM, &all, out);
+            for (size_t from = 0, n; from < N; from += n) {
+                n = 1 + ts_random_below(N - from);
+                (*row)->kv[ST_KV_F32].decode(q, 1, keys + from * DIM, values + from * DIM, n, DIM,
+                                             1.0f, 0.0f, false, scores, &span, part);
+                st_attended_join(&span, part, DIM, &all, out);
+            }
+            st_attended_end(&all, DIM, out);
+            double wanted[DIM] = {0}, total = i % 2 ? exp((double)sink) : 0.0;
+            for (int j = 0; j < N; j++) {
+                double score = 0.0;
+                for (int d = 0; d < DIM; d++) score += (double)q[d] * (double)keys[j * DIM + d];
+                total += exp(score);
+                for (int d = 0; d < DIM; d++) wanted[d] += exp(score) * (double)values[j * DIM + d];
+            }
+            for (int d = 0; d < DIM; d++) {
+                float expected = (float)(wanted[d] / total);
+                kc_near(&out[d], &expected, 1, 5e-6f, (*row)->name);
+            }
+        }
+}
+
 // A NaN among the keys is not hidden, and a damaged value spoils its own element alone.
 static void decoding_lets_nan_through(void **state) {
     (void)state;
     for (const struct st_attention *const *row = st_attentions; *row; row++) {
         if (!has(*row)) continue;
         float q[33], keys[6 * 33], values[6 * 33], scores[6], out[33];
+        struct st_attended attended;
         for (int i = 0; i < 33; i++) q[i] = 0.1f;
         for (int i = 0; i < 6 * 33; i++) keys[i] = values[i] = ts_random_float(-1.0f, 1.0f);
         values[2 * 33 + 5] = NAN;
-        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, NULL, false, scores,
-                                     out);
+        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, false, scores,
+                                     &attended, out);
         for (int i = 0; i < 33; i++) assert_true(i == 5 ? isnan(out[i]) : isfinite(out[i]));
         keys[4 * 33 + 32] = NAN;
-        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, NULL, false, scores,
-                                     out);
+        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, false, scores,
+                                     &attended, out);
         for (int i = 0; i < 33; i++) assert_true(isnan(out[i]));
     }
 }
@@ -173,6 +210,7 @@ int main(void) {
         cmocka_unit_test(lanes_without_keys_stay_empty),
         cmocka_unit_test(tiles_equal_the_scalar_ones),
         cmocka_unit_test(rescaling_equals_the_scalar_one),
+        cmocka_unit_test(joined_spans_equal_the_whole),
         cmocka_unit_test(decoding_lets_nan_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,10 @@ static void rows_equal_the_scalar_ones(void **state) {
                        dims[i / ST_N_KV_TYPES / 4]);
 }
 
+static void divide(const struct st_attended *all, size_t n_queries, size_t n, float *out) {
+    for (size_t i = 0; i < n_queries; i++) st_attended_end(&all[i], n, out + i * n);
+}
+
 // Scores that were begun with those of other rows, as a key split in two has them.
 static void check_begun(const struct st_attention *row, int type, const struct kc_array *q,
                         const struct kc_array *keys, const struct kc_array *values,
@@ -73,12 +77,15 @@ static void check_begun(const struct st_attention *row, int type, const struct k
                     scores = kc_floats(n_queries * n_keys, 1.0f);
     struct kc_array out = kc_floats(n_queries * n, 1.0f);
     float *wanted = calloc(n_queries * n, sizeof *wanted);
+    struct st_attended all[ST_KV_QUERIES];
     st_attention_select(0)->score(q->data, n_queries, other.data, n_keys, n, scores.data);
-    scalar(type)->decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, NULL,
-                         true, scores.data, wanted);
+    scalar(type)->decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, true,
+                         scores.data, all, wanted);
+    divide(all, n_queries, n, wanted);
     row->score(q->data, n_queries, other.data, n_keys, n, scores.data);
-    row->kv[type].decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, NULL,
-                         true, scores.data, out.data);
+    row->kv[type].decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, true,
+                         scores.data, all, out.data);
+    divide(all, n_queries, n, out.data);
     kc_near(out.data, wanted, n_queries * n, 1e-5f, row->name);
     free(wanted);
     struct kc_array *arrays[] = {&other, &scores, &out};
@@ -87,27 +94,32 @@ static void check_begun(const struct st_attention *row, int type, const struct k
 
 static void check_decode(const struct st_attention *row, int type, size_t n_queries, size_t n_keys,
                          size_t n, float softcap) {
-    const float random[ST_KV_QUERIES] = {2.0f, -100.0f, 40.0f, ts_random_float(-2.0f, 2.0f)};
-    const float *sinks = ts_random_below(2) ? random : NULL;
-    size_t all = n_keys * n, n_out = n_queries * n;
-    struct kc_array q = kc_floats(n_out, 1.0f), x = random_values(all, n),
-                    y = random_values(all, n);
+    size_t n_row = n_keys * n, n_out = n_queries * n;
+    struct st_attended got[ST_KV_QUERIES], all[ST_KV_QUERIES];
+    struct kc_array q = kc_floats(n_out, 1.0f), x = random_values(n_row, n),
+                    y = random_values(n_row, n);
     struct kc_array keys = stored(type, x.data, n_keys, n),
                     scores = kc_floats(n_queries * n_keys, 1.0f);
     struct kc_array values = stored(type, y.data, n_keys, n), out = kc_floats(n_out, 1.0f);
     float *wanted = calloc(n_out, sizeof *wanted);
-    row->kv[type].decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, sinks,
-                         false, scores.data, out.data);
-    scalar(type)->decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, sinks,
-                         false, scores.data, wanted);
+    row->kv[type].decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, false,
+                         scores.data, got, out.data);
+    scalar(type)->decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, false,
+                         scores.data, all, wanted);
+    for (size_t i = 0; i < n_queries; i++) {
+        kc_near(&got[i].maximum, &all[i].maximum, 1, 1e-5f, row->name);
+        kc_near(&got[i].sum, &all[i].sum, 1, 1e-5f * all[i].sum, row->name);
+    }
+    divide(got, n_queries, n, out.data);
+    divide(all, n_queries, n, wanted);
     kc_near(out.data, wanted, n_out, 1e-5f, row->name);
     check_begun(row, type, &q, &keys, &values, n_queries, n_keys, n);
     scalar(type)->load(keys.data, n_keys, n, x.data);
     scalar(type)->load(values.data, n_keys, n, y.data);
     for (size_t i = 0; i < n_queries; i++)
         row->kv[ST_KV_F32].decode((const float *)q.data + i * n, 1, x.data, y.data, n_keys, n, 0.3f,
-                                  softcap, sinks ? sinks + i : NULL, false, scores.data,
-                                  wanted + i * n);
+                                  softcap, false, scores.data, &all[i], wanted + i * n);
+    divide(all, n_queries, n, wanted);
     assert_memory_equal(out.data, wanted, n_out * sizeof *wanted);
     free(wanted);
     struct kc_array *arrays[] = {&q, &x, &y, &keys, &values, &scores, &out};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over the KV cache: what every token passes through, and decoding, split over
-// tokens and heads. Prompts meet the cache in prompt_attention.c.
+// Attention over the KV cache: what every token passes through. Queries meet the cache in
+// step_attention.c and prompt_attention.c.
 #include "session/pass.h"
 
 #include <math.h>
@@ -10,7 +10,6 @@ struct job {
     const struct st_run *run;
     struct st_heads heads;
     size_t group; // query heads per key-value head
-    size_t share; // of these, that one item of decoding takes together
 };
 
 static unsigned char *cache_at(const struct st_run *r, unsigned char *cache, size_t head,
@@ -112,48 +111,6 @@ static void rotate_queries(void *context, size_t t, size_t worker) {
     }
 }
 
-// Some query heads of one token that share keys and values.
-static void decode_item(void *context, size_t item, size_t worker) {
-    const struct job *job = context;
-    const struct stint_session *s = job->run->s;
-    const struct st_config *c = &s->model->config;
-    size_t parts = st_ceil_div(job->group, job->share), hd = job->heads.dim;
-    size_t n_kv = job->heads.n_kv, dims = job->heads.rope_dims;
-    size_t t = item / parts / n_kv, kv_head = item / parts % n_kv;
-    size_t first = item % parts * job->share, n = st_min(job->share, job->group - first);
-    size_t row = t * c->n_heads + kv_head * job->group + first, at = row * hd;
-    const float *rotations = st_key_bias_rotations(&s->kv.bias, s->model, job->run->layer);
-    float *scores = job->run->group->workers[worker].scores;
-    const float *sinks = s->model->weights.layers[job->run->layer].sinks;
-    struct st_place place = st_batch_place(job->run->batch, t);
-    size_t n_keys = place.position + 1;
-    place.position = st_session_first_key(s, job->run->layer, place.position);
-    n_keys -= place.position;
-    if (rotations)
-        s->kernels.attention->score(job->run->buffers->bias_factors + row * dims, n,
-                                    rotations + place.position * dims, n_keys, dims, scores);
-    st_session_kv_kernel(s)->decode(
-        job->run->buffers->q + at, n, cache_at(job->run, s->kv.keys, kv_head, place),
-        cache_at(job->run, s->kv.values, kv_head, place), n_keys, hd, c->attn_scale,
-        c->attn_softcap, sinks ? sinks + kv_head * job->group + first : NULL, rotations != NULL,
-        scores, job->run->buffers->attended + at);
-}
-
-// How many query heads an item takes, so that the last worker is done soonest: reading the cache
-// costs about as much as one of them does.
-static size_t share_of(const struct job *job, size_t n_threads) {
-    size_t rows = job->run->batch->n * job->heads.n_kv, best = 1;
-    size_t best_cost = SIZE_MAX;
-    for (size_t share = st_min(ST_KV_QUERIES, job->group); share > 0; share--) {
-        size_t items = rows * st_ceil_div(job->group, share);
-        size_t cost = st_ceil_div(items, n_threads) * (share + 1);
-        if (cost >= best_cost) continue;
-        best_cost = cost;
-        best = share;
-    }
-    return best;
-}
-
 static struct job job_of(const struct st_run *r) {
     const struct st_config *c = &r->s->model->config;
     struct st_heads heads = st_config_heads(c, r->layer);
@@ -201,13 +158,6 @@ stint_status st_kv_append(const struct st_run *r) {
     return STINT_OK;
 }
 
-static void decode(struct job *job) {
-    const struct st_run *r = job->run;
-    job->share = share_of(job, st_pool_threads(r->group->pool));
-    size_t parts = st_ceil_div(job->group, job->share);
-    st_pool_run(r->group->pool, decode_item, job, r->batch->n * job->heads.n_kv * parts);
-}
-
 void st_kv_attend(const struct st_run *r) {
     struct job job = job_of(r);
     st_pool_run(r->group->pool, rotate_queries, &job, r->batch->n);
@@ -215,9 +165,8 @@ void st_kv_attend(const struct st_run *r) {
 }
 
 void st_kv_attend_rotated(const struct st_run *r) {
-    struct job job = job_of(r);
     if (r->phase != ST_PHASE_PREFILL)
-        decode(&job);
+        st_kv_attend_step(r);
     else if (!st_kv_device_attend(r))
         st_kv_attend_prompt(r);
     if (is_gated(r)) st_gate_apply(r);

@@ -11,6 +11,12 @@
 
 #include <stdint.h>
 
+enum {
+    ST_KV_SPAN = 512, // keys that a step meets at once, or more, so that a query has at most
+    ST_KV_SPANS = 8,  // such spans
+    ST_KV_KEPT = 64,  // queries of a step whose spans may be on several threads
+};
+
 // The memory has room for whole contexts, but the system gives it page by page, as texts grow:
 // nobody touches rows that no token has been stored in.
 struct st_kv_cache {

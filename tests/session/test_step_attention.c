@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps behind more keys than a span has: what a token gets depends neither on the threads, which
+// share spans, nor on the tokens that are computed with it, and is near what a prompt gets.
+#include "session/session.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { N_STEPS = 12, MOST_IDS = 1400 };
+
+static stint_model *model;
+static int32_t ids[MOST_IDS];
+static uint32_t vocab;
+
+static int open_model(void **state) {
+    (void)state;
+    if (stint_model_open(STINT_TESTS_DIR "/models/novels-2", NULL, &model) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    stint_model_info info = {.size = sizeof info};
+    assert_int_equal(stint_model_describe(model, &info), STINT_OK);
+    vocab = info.vocab;
+    for (size_t i = 0; i < MOST_IDS; i++) ids[i] = (int32_t)ts_random_below(4000);
+    return 0;
+}
+
+static int close_model(void **state) {
+    (void)state;
+    stint_model_close(model);
+    return 0;
+}
+
+static stint_session *open_session(uint32_t n_threads) {
+    stint_session *s = NULL;
+    stint_session_options options = {
+        .size = sizeof options, .n_context = 2048, .n_threads = n_threads};
+    if (stint_session_open(model, &options, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    return s;
+}
+
+// Logits [N_STEPS, vocab] of the tokens behind n_before others, in steps of so many.
+static float *step(uint32_t n_threads, size_t n_before, size_t at_once) {
+    stint_session *s = open_session(n_threads);
+    const uint32_t sequences[N_STEPS] = {0};
+    float *logits = malloc((size_t)N_STEPS * vocab * sizeof *logits);
+    assert_non_null(logits);
+    stint_status status = stint_session_eval(s, 0, ids, n_before, false, logits);
+    for (size_t i = 0; i < N_STEPS && status == STINT_OK; i += at_once)
+        status = st_session_step(s, 0, sequences, ids + n_before + i, at_once, logits + i * vocab);
+    if (status != STINT_OK) fail_msg("%s", stint_error_text());
+    stint_session_close(s);
+    return logits;
+}
+
+static void threads_and_rows_change_nothing(void **state) {
+    (void)state;
+    const size_t before[] = {2, ST_KV_SPAN - 5, 2 * ST_KV_SPAN + 300};
+    for (size_t i = 0; i < 3; i++) {
+        float *wanted = step(1, before[i], 1);
+        for (uint32_t threads = 1; threads <= 3; threads++)
+            for (size_t at_once = 1; at_once <= N_STEPS; at_once += 11) {
+                float *got = step(threads, before[i], at_once);
+                assert_memory_equal(got, wanted, (size_t)N_STEPS * vocab * sizeof *got);
+                free(got);
+            }
+        free(wanted);
+    }
+}
+
+static void steps_are_near_a_prompt(void **state) {
+    (void)state;
+    size_t before = 2 * ST_KV_SPAN + 100, n = before + N_STEPS;
+    stint_session *s = open_session(2);
+    float *all = malloc(n * vocab * sizeof *all), *got = step(2, before, 1);
+    assert_non_null(all);
+    if (stint_session_eval(s, 0, ids, n, true, all) != STINT_OK) fail_msg("%s", stint_error_text());
+    for (size_t i = 0; i < (size_t)N_STEPS * vocab; i++)
+        assert_true(fabsf(got[i] - all[before * vocab + i]) < 1e-3f);
+    stint_session_close(s);
+    free(all);
+    free(got);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_and_rows_change_nothing),
+        cmocka_unit_test(steps_are_near_a_prompt),
+    };
+    return cmocka_run_group_tests(tests, open_model, close_model);
+}
