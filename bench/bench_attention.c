@@ -19,12 +19,13 @@ struct decode_case {
 static const struct st_attention *rows[BENCH_MAX_ROWS];
 static float q[ST_KV_QUERIES * MAX_DIM], out[ST_KV_QUERIES * MAX_DIM];
 static float scores[ST_KV_QUERIES * MAX_KEYS];
+static struct st_attended attended[ST_KV_QUERIES];
 static float *keys, *values; // MAX_KEYS * MAX_DIM floats, read as halves too
 
 static void decode(size_t row, void *context) {
     const struct decode_case *c = context;
     rows[row]->kv[c->kv].decode(q, c->n_queries, keys, values, c->n_keys, c->head_dim, 0.1f, 0.0f,
-                                NULL, false, scores, out);
+                                false, scores, attended, out);
 }
 
 static void softmax_tile(size_t row, void *context) {

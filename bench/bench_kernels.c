@@ -160,12 +160,13 @@ static size_t linear_rows(enum st_dtype dtype, size_t k, struct linear_row *rows
             if (!st_linear_path_fits(path, st_cpu_flags(), true, dtype, k, N_TOKENS)) continue;
             if (path[1].name && !first) continue;
             rows[n].path = path;
-            rows[n].kernels = (struct st_linear_kernels){tile,
-                                                         dequantize,
-                                                         st_gemv_select(0),
-                                                         st_pairs_select(st_cpu_flags()),
-                                                         st_dequantize_bf16_select(st_cpu_flags()),
-                                                         st_int16_select(st_cpu_flags())};
+            rows[n].kernels = (struct st_linear_kernels){
+                .tile = tile,
+                .dequantize = dequantize,
+                .gemv = st_gemv_select(0),
+                .pairs = st_pairs_select(st_cpu_flags()),
+                .dequantize_bf16 = st_dequantize_bf16_select(st_cpu_flags()),
+                .int16 = st_int16_select(st_cpu_flags())};
             names[n++] = path[1].name ? path->name : tile->name;
         }
         first = false;

@@ -87,17 +87,17 @@ static void run_int8(const struct row *row) {
 
 static void run_nested(const struct row *row) {
     const struct st_nested_kernel *k = row->kernel;
-    static const float ones[NESTED_PANELS * ST_NESTED_PANEL] = {1.0f};
-    static float scale[ST_NESTED_GROUP * (K / ST_NESTED_BLOCK)];
-    static int32_t offsets[ST_NESTED_GROUP * (K / ST_NESTED_BLOCK)];
+    static const struct st_nested_row rows[NESTED_PANELS * ST_NESTED_PANEL];
+    static float scale[ST_NESTED_TOKENS * (K / ST_NESTED_BLOCK)];
+    static int16_t sums[ST_NESTED_TOKENS * (K / ST_NESTED_BLOCK) * ST_NESTED_GROUPS];
     struct st_nested_weight w = {.codes = weights,
-                                 .tables = (const int8_t *)weights,
-                                 .scale = ones,
+                                 .groups = {[NESTED_BITS] = weights},
+                                 .rows = rows,
                                  .n_out = NESTED_PANELS * ST_NESTED_PANEL,
                                  .n_in = K,
                                  .low = NESTED_BITS,
                                  .high = NESTED_BITS};
-    struct st_nested_input x = {(int8_t *)inputs, scale, offsets, ST_NESTED_GROUP};
+    struct st_nested_input x = {(int8_t *)inputs, scale, sums, ST_NESTED_TOKENS, 1};
     k->fn(&w, NESTED_BITS, &x, 0, NESTED_PANELS, outputs, NESTED_PANELS * ST_NESTED_PANEL);
 }
 
@@ -143,7 +143,7 @@ static size_t list_kernels(struct row *rows) {
     for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++)
         add(rows, &n,
             (struct row){k->name, k->isa, ST_PEAK_INT8,
-                         2.0 * K * NESTED_PANELS * ST_NESTED_PANEL * ST_NESTED_GROUP, run_nested,
+                         2.0 * K * NESTED_PANELS * ST_NESTED_PANEL * ST_NESTED_TOKENS, run_nested,
                          k});
     return n;
 }
