@@ -8,7 +8,7 @@
 #include "session/linear/stored_run.h"
 
 enum {
-    MIN_ROWS = 16,     // that a worker takes at a time
+    MIN_ROWS = 16,     // that a worker takes at a time; a panel's most (kernels/blocks_panels.h)
     MIN_BYTES = 65536, // the same, because a stream costs time to begin; but fewer where
     FAIR_SHARES = 4,   // that would leave a worker less than so many turns
     ALONE_CHUNKS = 32, // of an input, that one thread quantizes as fast as several
@@ -75,7 +75,8 @@ static size_t least_rows(const struct job *job) {
     size_t n = job->first_row[job->n_linears], widest = 1;
     size_t fair = n / (FAIR_SHARES * st_pool_threads(job->run->group->pool));
     for (size_t i = 0; i < job->n_linears; i++) widest = st_max(widest, job->weights[i]->row_bytes);
-    return st_max(MIN_ROWS, st_min(MIN_BYTES / widest, fair));
+    size_t least = st_min(MIN_BYTES / widest / job->n, fair); // more columns take more time
+    return st_max(MIN_ROWS, job->n > 1 ? st_round_up(least, MIN_ROWS) : least);
 }
 
 static uint32_t run_on_device(const struct job *job) {
