@@ -6,11 +6,11 @@
 //   halves      8 floats, one for each part; wide: 16 floats, one for each half of a part
 //   sums        what a row and a column have so far
 //
-// A type says where its codes and its scales are; what follows is the same for all. The codes of a
-// chunk are unpacked once for all columns; many columns take panels of LANES rows
-// (blocks_panels.h). An output has a sum for each part of a chunk, so that its bits do not depend
-// on which way was taken. blocks_scalar.c is the definition and docs/FORMAT.md
-// describes the layouts.
+// A type says where its codes and its scales are; what follows is the same for all. A few columns
+// meet row after row, whose codes are unpacked once for all of them (blocks_few.h); more columns
+// take panels of LANES rows (blocks_panels.h). An output has a sum for each part of a chunk, so
+// that its bits do not depend on which way was taken. blocks_scalar.c is the definition and
+// docs/FORMAT.md describes the layouts.
 #include "base/half.h"
 #include "kernels/blocks_rows.h"
 #include "kernels/dequantize_layout.h"

@@ -2,7 +2,7 @@
 // Products of blocks with up to FEW columns, for blocks_body.h: row by row, whose codes are
 // unpacked once for all columns; of one column two rows at a time, from two streams (prefetch.h).
 
-enum { FEW = 4 };
+enum { FEW = 4 }; // more columns go in groups of so many
 #define COLUMN_BY_COLUMN _Pragma("GCC unroll 4")
 
 // Adds one chunk times a column, n_pairs of its pairs.

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 enum {
-    ST_KV_SPAN = 512, // keys that a step meets at once, or more, so that a query has at most
-    ST_KV_SPANS = 8,  // such spans
+    ST_KV_SPAN = 512, // a step splits a query's keys into spans: one for each so many of them,
+    ST_KV_SPANS = 8,  // but at most so many spans
     ST_KV_KEPT = 64,  // queries of a step whose spans may be on several threads
 };
 

@@ -74,7 +74,8 @@ static bool attend_span(const struct job *job, const struct unit *u, size_t i, s
     return true;
 }
 
-// A unit's results are made of those of its spans: all, spans [u->n], outs [u->n, head_dim].
+// ---- A unit's results, made of those of its spans: all, spans [u->n], outs [u->n, head_dim]
+
 static float *results(const struct job *job, const struct unit *u, size_t query) {
     return job->run->buffers->attended + (u->row + query) * job->heads.dim;
 }
@@ -95,6 +96,8 @@ static void join(const struct job *job, const struct unit *u, const struct st_at
 static void end(const struct job *job, const struct unit *u, const struct st_attended *all) {
     for (size_t q = 0; q < u->n; q++) st_attended_end(&all[q], job->heads.dim, results(job, u, q));
 }
+
+// ---- Work: whole units, or their spans, which are joined afterwards
 
 // The spans of a unit one after another.
 static void unit_item(void *context, size_t item, size_t worker) {

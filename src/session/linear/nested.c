@@ -87,8 +87,8 @@ static void multiply_rows(void *context, const struct st_rows *rows) {
 
 static size_t terms_of(const struct st_run *r, const struct st_linear_weight *const *weights,
                        size_t n) {
-    for (size_t i = 0; i < n && !r->drafts; i++)
-        if (weights[i]->nested->bits[r->bits] > ST_ONE_TERM_BITS) return ST_TWO_TERMS;
+    for (size_t i = 0; i < n; i++)
+        if (!r->drafts && weights[i]->nested->bits[r->bits] > ST_ONE_TERM_BITS) return ST_TWO_TERMS;
     return 1;
 }
 
