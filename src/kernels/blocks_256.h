@@ -15,7 +15,7 @@ typedef struct {
 } wide, sums; // of parts of 32: the first half
 typedef __m256 floats;
 
-enum { LANES = 8 };
+enum { LANES = 8, TOGETHER = 4 };
 
 // ---- Codes
 
@@ -253,6 +253,49 @@ INLINE void transpose(const unsigned char *from, size_t row_bytes, unsigned char
         _mm256_storeu_si256((void *)(to + (4 + j) * 32),
                             _mm256_permute2x128_si256(u[j], u[4 + j], 0x31));
     }
+}
+
+#define PACKED
+// 16 bytes of rows i and 4 + i.
+INLINE lanes two_rows_of(const unsigned char *from, size_t row_bytes, size_t i) {
+    __m128i low = _mm_loadu_si128((const void *)(from + i * row_bytes));
+    __m128i high = _mm_loadu_si128((const void *)(from + (4 + i) * row_bytes));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+INLINE void columns_of(const unsigned char *from, size_t row_bytes, lanes column[4]) {
+    UNROLLED for (size_t i = 0; i < 4; i++) column[i] = two_rows_of(from, row_bytes, i);
+    transpose_lanes(column);
+}
+INLINE void lanes_store(void *p, lanes v) {
+    _mm256_storeu_si256(p, v);
+}
+INLINE lanes lanes_low(lanes v) {
+    return keep(v, 15);
+}
+INLINE lanes lanes_high(lanes v) {
+    return keep(shift(v, 4), 15);
+}
+INLINE lanes lanes_lookup(const uint8_t table[16], lanes v) {
+    __m128i values = _mm_loadu_si128((const void *)table);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), v);
+}
+// 16 more in byte i where bit 4 group + i of the lane of `bits` is set.
+INLINE lanes lanes_add_fifths(lanes v, lanes bits, size_t group) {
+    const lanes lane = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
+                                         0x08080808, 0x0c0c0c0c);
+    const lanes in_place = _mm256_set1_epi32((int)(group % 2 ? 0x80402010 : 0x08040201));
+    lanes from = _mm256_add_epi8(lane, _mm256_set1_epi8((char)(group / 2)));
+    lanes set = _mm256_and_si256(_mm256_shuffle_epi8(bits, from), in_place);
+    return _mm256_or_si256(v, keep(_mm256_cmpeq_epi8(set, in_place), 16));
+}
+// Of the two halves in each lane.
+INLINE floats lanes_second_halves(lanes v) {
+    v = _mm256_srli_epi32(v, 16);
+    v = _mm256_permute4x64_epi64(_mm256_packus_epi32(v, v), 0x08);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(v));
+}
+INLINE floats lanes_first_halves(lanes v) {
+    return lanes_second_halves(_mm256_slli_epi32(v, 16));
 }
 
 #include "kernels/blocks_body.h"

@@ -19,7 +19,7 @@ typedef struct {
     __m512 of_16; // or for each half of one
 } sums;
 
-enum { LANES = 16, PANEL_COLUMNS = 5 };
+enum { LANES = 16, TOGETHER = 8, PANEL_COLUMNS = 5, PACKED_COLUMNS = 3 };
 typedef __m512i lanes;
 typedef __m512 floats;
 typedef struct {
@@ -258,30 +258,71 @@ INLINE floats floats_fnma(floats a, floats b, floats c) {
     return _mm512_fnmadd_ps(a, b, c);
 }
 
-// Columns j, 4 + j, 8 + j and 12 + j of 16 rows, of which u has four each in its lanes.
-INLINE void transpose_columns(const __m512i u[16], size_t j, unsigned char *to) {
-    __m512i a = _mm512_shuffle_i32x4(u[j], u[4 + j], 0x44);
-    __m512i b = _mm512_shuffle_i32x4(u[j], u[4 + j], 0xee);
-    __m512i c = _mm512_shuffle_i32x4(u[8 + j], u[12 + j], 0x44);
-    __m512i d = _mm512_shuffle_i32x4(u[8 + j], u[12 + j], 0xee);
-    _mm512_storeu_si512(to + j * 64, _mm512_shuffle_i32x4(a, c, 0x88));
-    _mm512_storeu_si512(to + (4 + j) * 64, _mm512_shuffle_i32x4(a, c, 0xdd));
-    _mm512_storeu_si512(to + (8 + j) * 64, _mm512_shuffle_i32x4(b, d, 0x88));
-    _mm512_storeu_si512(to + (12 + j) * 64, _mm512_shuffle_i32x4(b, d, 0xdd));
+#define PACKED
+#define PACKED_BYTES
+// 16 bytes of rows i, 4 + i, 8 + i and 12 + i. Loads that fill a lane leave the port of shuffles
+// free, which is what transposing waits for.
+INLINE __m512i four_rows(const unsigned char *from, size_t row_bytes, size_t i) {
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(from + i * row_bytes)));
+    UNROLLED for (size_t l = 1; l < 4; l++) v = _mm512_mask_broadcast_i32x4(
+        v, (__mmask16)(15u << 4 * l),
+        _mm_loadu_si128((const void *)(from + (4 * l + i) * row_bytes)));
+    return v;
+}
+INLINE void columns_of(const unsigned char *from, size_t row_bytes, lanes column[4]) {
+    lanes a = four_rows(from, row_bytes, 0), b = four_rows(from, row_bytes, 1);
+    lanes c = four_rows(from, row_bytes, 2), d = four_rows(from, row_bytes, 3);
+    lanes low = _mm512_unpacklo_epi32(a, b), low_2 = _mm512_unpacklo_epi32(c, d);
+    lanes high = _mm512_unpackhi_epi32(a, b), high_2 = _mm512_unpackhi_epi32(c, d);
+    column[0] = _mm512_unpacklo_epi64(low, low_2);
+    column[1] = _mm512_unpackhi_epi64(low, low_2);
+    column[2] = _mm512_unpacklo_epi64(high, high_2);
+    column[3] = _mm512_unpackhi_epi64(high, high_2);
+}
+INLINE void lanes_store(void *p, lanes v) {
+    _mm512_storeu_si512(p, v);
 }
 INLINE void transpose(const unsigned char *from, size_t row_bytes, unsigned char *to) {
-    __m512i t[16], u[16];
-    UNROLLED for (size_t i = 0; i < 16; i += 2) {
-        __m512i even = _mm512_loadu_si512(from + i * row_bytes);
-        __m512i odd = _mm512_loadu_si512(from + (i + 1) * row_bytes);
-        t[i] = _mm512_unpacklo_epi32(even, odd);
-        t[i + 1] = _mm512_unpackhi_epi32(even, odd);
+    UNROLLED for (size_t i = 0; i < 4; i++) {
+        lanes column[4];
+        columns_of(from + 16 * i, row_bytes, column);
+        UNROLLED for (size_t j = 0; j < 4; j++) lanes_store(to + 64 * (4 * i + j), column[j]);
     }
-    UNROLLED for (size_t i = 0; i < 16; i += 4) UNROLLED for (size_t j = 0; j < 2; j++) {
-        u[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + 2 + j]);
-        u[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + 2 + j]);
-    }
-    UNROLLED for (size_t j = 0; j < 4; j++) transpose_columns(u, j, to);
+}
+INLINE lanes lanes_low(lanes v) {
+    return keep(v, 15);
+}
+INLINE lanes lanes_high(lanes v) {
+    return keep(_mm512_srli_epi16(v, 4), 15);
+}
+INLINE lanes lanes_lookup(const uint8_t table[16], lanes v) {
+    return codes_lookup(table, v);
+}
+INLINE lanes lanes_of_signed(lanes v) {
+    return codes_of_signed(v);
+}
+// 16 more in byte i where bit 4 group + i of the lane of `bits` is set.
+INLINE lanes lanes_add_fifths(lanes v, lanes bits, size_t group) {
+#ifdef __AVX512VBMI__
+    // From which bit of two lanes a byte comes, so that its own is the fifth.
+    const lanes first = _mm512_set1_epi64(0x1f1e1d1c3f3e3d3c);
+    lanes from = _mm512_add_epi8(first, _mm512_set1_epi8((char)(4 * group)));
+    return _mm512_ternarylogic_epi64(v, _mm512_multishift_epi64_epi8(from, bits),
+                                     _mm512_set1_epi8(16), 0xf8); // a | b & c
+#else
+    const lanes first = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
+    const lanes in_place = _mm512_set1_epi32((int)(group % 2 ? 0x80402010 : 0x08040201));
+    lanes from = _mm512_add_epi8(first, _mm512_set1_epi8((char)(group / 2)));
+    __mmask64 set = _mm512_test_epi8_mask(_mm512_shuffle_epi8(bits, from), in_place);
+    return _mm512_mask_add_epi8(v, set, v, _mm512_set1_epi8(16));
+#endif
+}
+// Of the two halves in each lane.
+INLINE floats lanes_first_halves(lanes v) {
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v));
+}
+INLINE floats lanes_second_halves(lanes v) {
+    return lanes_first_halves(_mm512_srli_epi32(v, 16));
 }
 
 #include "kernels/blocks_body.h"

@@ -27,7 +27,7 @@ typedef struct {
 typedef float32x4_t floats;
 typedef int8x16_t lanes;
 
-enum { SIGNED_CODES = true, LANES = 4 };
+enum { SIGNED_CODES = true, LANES = 4, TOGETHER = 4 };
 
 INLINE void prefetch(const unsigned char *p, size_t bytes) {
     st_prefetch(p, bytes);

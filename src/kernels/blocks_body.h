@@ -45,9 +45,28 @@ typedef void arrange_fn(void);
 #define ARRANGE_ODD(type) NULL
 #endif
 
+// The codes of a panel as packed ones give them (blocks_packed.h), where there is PACKED.
+#ifdef PACKED
+#define PACKED_AS(type) pack_##type
+#ifdef PACKED_BYTES // of 8 bits too
+#define BYTES_AS(type) pack_##type
+#else
+#define BYTES_AS(type) NULL
+#endif
+#else
+#define BYTES_AS(type)  NULL
+#define PACKED_AS(type) NULL
+enum { PACKED_COLUMNS = PANEL_COLUMNS };
+#endif
+
+// The codes of n parts of a chunk at b, of LANES rows. True: the scales too.
+struct panel;
+typedef bool pack_fn(const unsigned char *b, size_t row_bytes, size_t n, struct panel *to);
+
 struct type {
     unpack_fn *unpack;
     arrange_fn *arrange;       // NULL: codes are multiplied part by part
+    pack_fn *pack;             // NULL: a panel's codes are unpacked row by row
     size_t items, chunk_bytes; // of a block, of a chunk
     bool by_16;                // parts of 16
     int bits;                  // of a code: at most 4, 5, 6 or 8
@@ -272,14 +291,18 @@ UNPACK(tq2_0) {
 
 #include "kernels/blocks_few.h"
 #include "kernels/blocks_panels.h"
+#ifdef PACKED
+#include "kernels/blocks_packed.h"
+#endif
 
 // What the rest is built for: its type, and a few columns or many.
-#define PRODUCT(id, type_name, by_16, bits, minima, kind, arrange)                                 \
+#define PRODUCT(id, type_name, by_16, bits, minima, kind, arrange, packed)                         \
     void NAME(type_name)(const void *w, size_t row_bytes, size_t n_rows, size_t k,                 \
                          const struct st_blocks_chunk *x, size_t n_columns, float *y,              \
                          size_t y_col) {                                                           \
         const struct type type = {unpack_##type_name,                                              \
                                   arrange,                                                         \
+                                  packed,                                                          \
                                   ST_##id##_ITEMS,                                                 \
                                   ST_BLOCKS_CHUNK / ST_##id##_ITEMS * ST_##id##_BYTES,             \
                                   by_16,                                                           \
@@ -287,7 +310,7 @@ UNPACK(tq2_0) {
                                   minima};                                                         \
         const unsigned char *row = w;                                                              \
         size_t r = 0;                                                                              \
-        if (n_columns >= PANEL_COLUMNS)                                                            \
+        if (n_columns >= (type.pack ? PACKED_COLUMNS : PANEL_COLUMNS))                             \
             for (; r + LANES <= n_rows; r += LANES)                                                \
                 panel_rows(&type, add_##kind, row + r * row_bytes, row_bytes, k, x, n_columns,     \
                            y + r, y_col);                                                          \
@@ -297,18 +320,18 @@ UNPACK(tq2_0) {
                         y + c * y_col + r, y_col);                                                 \
     }
 
-PRODUCT(Q4_0, q4_0, false, 4, true, parts_of_4_bits, ARRANGE(q4_0))
-PRODUCT(Q4_1, q4_1, false, 4, true, parts_of_4_bits, ARRANGE(q4_1))
-PRODUCT(Q5_0, q5_0, false, 5, true, parts_of_5_bits, ARRANGE(q5_0))
-PRODUCT(Q5_1, q5_1, false, 5, true, parts_of_5_bits, ARRANGE(q5_1))
-PRODUCT(Q8_0, q8_0, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL)
-PRODUCT(Q2_K, q2_k, true, 4, true, halves_of_4_bits, NULL)
-PRODUCT(Q3_K, q3_k, true, 4, true, halves_of_4_bits, NULL)
-PRODUCT(Q4_K, q4_k, false, 4, true, parts_of_4_bits, ARRANGE_ODD(q4_k))
-PRODUCT(Q5_K, q5_k, false, 5, true, parts_of_5_bits, NULL)
-PRODUCT(Q6_K, q6_k, true, 6, true, halves_of_6_bits, NULL)
-PRODUCT(IQ4_NL, iq4_nl, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL)
-PRODUCT(IQ4_XS, iq4_xs, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL)
-PRODUCT(TQ1_0, tq1_0, false, 4, true, parts_of_4_bits, NULL)
-PRODUCT(TQ2_0, tq2_0, false, 4, true, parts_of_4_bits, NULL)
-PRODUCT(MXFP4, mxfp4, false, 5, true, parts_of_5_bits, ARRANGE_ODD(mxfp4))
+PRODUCT(Q4_0, q4_0, false, 4, true, parts_of_4_bits, ARRANGE(q4_0), PACKED_AS(q4_0))
+PRODUCT(Q4_1, q4_1, false, 4, true, parts_of_4_bits, ARRANGE(q4_1), PACKED_AS(q4_1))
+PRODUCT(Q5_0, q5_0, false, 5, true, parts_of_5_bits, ARRANGE(q5_0), PACKED_AS(q5_0))
+PRODUCT(Q5_1, q5_1, false, 5, true, parts_of_5_bits, ARRANGE(q5_1), PACKED_AS(q5_1))
+PRODUCT(Q8_0, q8_0, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL, BYTES_AS(q8_0))
+PRODUCT(Q2_K, q2_k, true, 4, true, halves_of_4_bits, NULL, NULL)
+PRODUCT(Q3_K, q3_k, true, 4, true, halves_of_4_bits, NULL, NULL)
+PRODUCT(Q4_K, q4_k, false, 4, true, parts_of_4_bits, ARRANGE_ODD(q4_k), PACKED_AS(q4_k))
+PRODUCT(Q5_K, q5_k, false, 5, true, parts_of_5_bits, NULL, NULL)
+PRODUCT(Q6_K, q6_k, true, 6, true, halves_of_6_bits, NULL, NULL)
+PRODUCT(IQ4_NL, iq4_nl, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL, PACKED_AS(iq4_nl))
+PRODUCT(IQ4_XS, iq4_xs, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL, PACKED_AS(iq4_xs))
+PRODUCT(TQ1_0, tq1_0, false, 4, true, parts_of_4_bits, NULL, NULL)
+PRODUCT(TQ2_0, tq2_0, false, 4, true, parts_of_4_bits, NULL, NULL)
+PRODUCT(MXFP4, mxfp4, false, 5, true, parts_of_5_bits, ARRANGE_ODD(mxfp4), PACKED_AS(mxfp4))

@@ -4,16 +4,17 @@
 // across lanes, and a part costs a conversion and a multiply-add for LANES rows.
 //
 // The including file has: lanes, a vector of LANES times 4 codes; dots, exact sums of one part for
-// LANES rows; floats, a vector of LANES floats; PANEL_COLUMNS, from which on panels are faster;
+// LANES rows; floats, a vector of LANES floats; TOGETHER, so many columns have their sums in
+// registers; PANEL_COLUMNS, from which on panels are faster (PACKED_COLUMNS of packed codes);
 // dots_add(), which adds 4 codes of each row times the 4 elements from 4 (first + i) on, where
 // first is that of a part or half and i a constant; transpose(), for LANES rows of 4 LANES bytes;
-// and TRANSPOSE_CODES where its dots_add() takes codes in another order.
+// TRANSPOSE_CODES where its dots_add() takes codes in another order; and perhaps PACKED and what
+// blocks_packed.h needs.
 #ifndef TRANSPOSE_CODES
 #define TRANSPOSE_CODES transpose
 #endif
 
 enum {
-    TOGETHER = 4, // columns whose sums are in registers
     PART_GROUPS = ST_BLOCKS_PART / 4,
     MAX_PARTS = 2 * ST_BLOCKS_PARTS, // of a chunk, or halves of them
 };
@@ -23,6 +24,11 @@ struct panel {
     _Alignas(64) float scale[MAX_PARTS][LANES];
     _Alignas(64) float minimum[MAX_PARTS][LANES];
 };
+
+// Of a chunk.
+INLINE size_t parts_of(bool by_16) {
+    return by_16 ? MAX_PARTS : ST_BLOCKS_PARTS;
+}
 
 // ---- Panels times columns: the same for all types with equally many bits
 
@@ -39,7 +45,7 @@ INLINE void add_part(const struct panel *p, size_t part, bool by_16, int bits, b
     }
     UNROLLED for (size_t c = 0; c < n_columns; c++) {
         const struct st_blocks_chunk *of = x + c * x_col;
-        float *at = acc + (c * MAX_PARTS + part) * LANES;
+        float *at = acc + (c * parts_of(by_16) + part) * LANES;
         floats scale = floats_set1(of->scale[by_16 ? part / 2 : part]);
         floats sum = floats_fma(dots_total(&d[c], bits),
                                 floats_mul(floats_load(p->scale[part]), scale), floats_load(at));
@@ -57,22 +63,38 @@ INLINE void add_columns(const struct panel *p, size_t n_parts, bool by_16, int b
         add_part(p, part, by_16, bits, minima, x, x_col, n_columns, acc);
 }
 
-// acc[n_columns, MAX_PARTS, LANES] += the first n_parts of a panel times columns x_col apart.
+// acc[n_columns, parts_of(), LANES] += the first n_parts of a panel times columns x_col apart.
 typedef void add_fn(const struct panel *p, size_t n_parts, const struct st_blocks_chunk *x,
                     size_t x_col, size_t n_columns, float *acc);
+
+// Up to TOGETHER columns.
+INLINE void add_some(const struct panel *p, size_t n_parts, bool by_16, int bits, bool minima,
+                     const struct st_blocks_chunk *x, size_t x_col, size_t n_columns, float *acc) {
+    switch (n_columns) {
+#define SOME(n)                                                                                    \
+    case n:                                                                                        \
+        if (n <= TOGETHER) add_columns(p, n_parts, by_16, bits, minima, x, x_col, n, acc);         \
+        break;
+        SOME(1)
+        SOME(2)
+        SOME(3)
+        SOME(4)
+        SOME(5)
+        SOME(6)
+        SOME(7)
+        SOME(8)
+#undef SOME
+    }
+}
 
 #define ADD(kind, by_16, bits, minima)                                                             \
     static __attribute__((noinline)) void add_##kind(const struct panel *p, size_t n_parts,        \
                                                      const struct st_blocks_chunk *x,              \
                                                      size_t x_col, size_t n_columns, float *acc) { \
-        size_t c = 0, step = MAX_PARTS * LANES;                                                    \
-        for (; c + TOGETHER <= n_columns; c += TOGETHER)                                           \
-            add_columns(p, n_parts, by_16, bits, minima, x + c * x_col, x_col, TOGETHER,           \
-                        acc + c * step);                                                           \
-        for (; c + 2 <= n_columns; c += 2)                                                         \
-            add_columns(p, n_parts, by_16, bits, minima, x + c * x_col, x_col, 2, acc + c * step); \
-        if (c < n_columns)                                                                         \
-            add_columns(p, n_parts, by_16, bits, minima, x + c * x_col, x_col, 1, acc + c * step); \
+        size_t together = st_ceil_div(n_columns, st_ceil_div(n_columns, TOGETHER));                \
+        for (size_t c = 0; c < n_columns; c += together)                                           \
+            add_some(p, n_parts, by_16, bits, minima, x + c * x_col, x_col,                        \
+                     st_min(together, n_columns - c), acc + c * parts_of(by_16) * LANES);          \
     }
 
 ADD(parts_of_4_bits, false, 4, true)
@@ -85,7 +107,7 @@ ADD(halves_of_6_bits, true, 6, true)
 
 // One row of a panel before it is transposed.
 struct panel_row {
-    _Alignas(64) unsigned char code[ST_BLOCKS_CHUNK];
+    _Alignas(64) unsigned char code[ST_BLOCKS_CHUNK]; // unless the type's are packed
     float scale[MAX_PARTS], minimum[MAX_PARTS];
 };
 
@@ -94,7 +116,8 @@ INLINE void unpack_row(const struct type *t, const unsigned char *b, size_t n, s
                        struct panel_row *to) {
     struct unpacked u;
     t->unpack(b, n, n_pairs, &u);
-    UNROLLED for (size_t i = 0; i < n_pairs; i++) codes_store(to->code + 64 * i, u.code[i]);
+    if (!t->pack)
+        UNROLLED for (size_t i = 0; i < n_pairs; i++) codes_store(to->code + 64 * i, u.code[i]);
     if (t->by_16) {
         wide_store(to->scale, u.scales);
         wide_store(to->minimum, u.minima);
@@ -124,22 +147,29 @@ INLINE void transpose_all(transpose_fn *fn, const void *from, size_t bytes, void
            (unsigned char *)to + i * LANES);
 }
 
-// n parts of a chunk at b, of LANES rows. Brings the chunk of the next LANES rows into the cache.
-INLINE void make_panel(const struct type *t, const unsigned char *b, size_t row_bytes, size_t n,
-                       struct panel *to) {
+// n parts of a chunk at b, of LANES rows, row by row.
+INLINE void unpack_panel(const struct type *t, const unsigned char *b, size_t row_bytes, size_t n,
+                         struct panel *to) {
     struct panel_row row[LANES];
-    for (size_t r = 0; r < LANES; r++, b += row_bytes) {
-        for (size_t i = 0; i < t->chunk_bytes; i += 64)
-            __builtin_prefetch(b + LANES * row_bytes + i, 0, 2);
+    for (size_t r = 0; r < LANES; r++) {
         if (n == ST_BLOCKS_PARTS)
-            unpack_row(t, b, ST_BLOCKS_PARTS, PAIRS, &row[r]);
+            unpack_row(t, b + r * row_bytes, ST_BLOCKS_PARTS, PAIRS, &row[r]);
         else
-            unpack_any_row(t, b, n, &row[r]);
+            unpack_any_row(t, b + r * row_bytes, n, &row[r]);
     }
-    size_t parts = t->by_16 ? MAX_PARTS : ST_BLOCKS_PARTS;
-    transpose_all(TRANSPOSE_CODES, row->code, n * ST_BLOCKS_PART, to->code);
+    size_t parts = parts_of(t->by_16);
+    if (!t->pack) transpose_all(TRANSPOSE_CODES, row->code, n * ST_BLOCKS_PART, to->code);
     transpose_all(transpose, row->scale, parts * sizeof(float), to->scale);
     if (t->minima) transpose_all(transpose, row->minimum, parts * sizeof(float), to->minimum);
+}
+
+// Brings the chunk of the next LANES rows into the cache as well.
+INLINE void make_panel(const struct type *t, const unsigned char *b, size_t row_bytes, size_t n,
+                       struct panel *to) {
+    for (size_t r = LANES; r < 2 * LANES; r++)
+        for (size_t i = 0; i < t->chunk_bytes; i += 64)
+            __builtin_prefetch(b + r * row_bytes + i, 0, 2);
+    if (!t->pack || !t->pack(b, row_bytes, n, to)) unpack_panel(t, b, row_bytes, n, to);
 }
 
 // ---- Rows
@@ -161,13 +191,13 @@ INLINE void panel_rows(const struct type *t, add_fn *add, const unsigned char *w
                        size_t y_col) {
     _Alignas(64) float acc[ST_BLOCKS_MAX_COLUMNS * MAX_PARTS * LANES];
     struct panel panel;
-    size_t n_chunks = st_blocks_chunks(k);
-    memset(acc, 0, n_columns * MAX_PARTS * LANES * sizeof *acc);
+    size_t n_chunks = st_blocks_chunks(k), step = parts_of(t->by_16) * LANES;
+    memset(acc, 0, n_columns * step * sizeof *acc);
     for (size_t i = 0; i < n_chunks; i++) {
         size_t n = st_min(ST_BLOCKS_CHUNK, k - i * ST_BLOCKS_CHUNK) / ST_BLOCKS_PART;
         make_panel(t, w + i * t->chunk_bytes, row_bytes, n, &panel);
         add(&panel, t->by_16 ? 2 * n : n, x + i, n_chunks, n_columns, acc);
     }
     for (size_t c = 0; c < n_columns; c++)
-        floats_store(y + c * y_col, parts_total(acc + c * MAX_PARTS * LANES, t->by_16));
+        floats_store(y + c * y_col, parts_total(acc + c * step, t->by_16));
 }
