@@ -19,7 +19,7 @@ typedef struct {
     __m512 of_16; // or for each half of one
 } sums;
 
-enum { LANES = 16, TOGETHER = 8, PANEL_COLUMNS = 5, PACKED_COLUMNS = 3 };
+enum { LANES = 16, TOGETHER = 8, PANEL_COLUMNS = 5 };
 typedef __m512i lanes;
 typedef __m512 floats;
 typedef struct {

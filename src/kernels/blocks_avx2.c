@@ -11,7 +11,7 @@
 #define NAME(type) st_blocks_##type##_avx2
 #define QUANTIZE   st_blocks_quantize_avx2
 
-enum { SIGNED_CODES = true, PANEL_COLUMNS = 5, PACKED_COLUMNS = 4 };
+enum { SIGNED_CODES = true, PANEL_COLUMNS = 5 };
 
 INLINE __m256i even_words(__m256i v) {
     return _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8);

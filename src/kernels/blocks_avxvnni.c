@@ -7,7 +7,7 @@
 
 #define NAME(type) st_blocks_##type##_avxvnni
 
-enum { SIGNED_CODES = false, PANEL_COLUMNS = 5, PACKED_COLUMNS = 4 };
+enum { SIGNED_CODES = false, PANEL_COLUMNS = 5 };
 
 INLINE __m256i exact_part(__m256i code, const struct st_blocks_chunk *x, size_t part, int bits) {
     (void)bits;

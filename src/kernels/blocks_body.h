@@ -14,6 +14,7 @@
 #include "base/half.h"
 #include "kernels/blocks_rows.h"
 #include "kernels/dequantize_layout.h"
+#include "kernels/prefetch.h"
 
 #include <string.h>
 
@@ -56,7 +57,6 @@ typedef void arrange_fn(void);
 #else
 #define BYTES_AS(type)  NULL
 #define PACKED_AS(type) NULL
-enum { PACKED_COLUMNS = PANEL_COLUMNS };
 #endif
 
 // The codes of n parts of a chunk at b, of LANES rows. True: the scales too.
@@ -310,10 +310,12 @@ UNPACK(tq2_0) {
                                   minima};                                                         \
         const unsigned char *row = w;                                                              \
         size_t r = 0;                                                                              \
-        if (n_columns >= (type.pack ? PACKED_COLUMNS : PANEL_COLUMNS))                             \
+        if (n_columns >= PANEL_COLUMNS) {                                                          \
+            st_prefetch_soon(row, LANES *row_bytes);                                               \
             for (; r + LANES <= n_rows; r += LANES)                                                \
                 panel_rows(&type, add_##kind, row + r * row_bytes, row_bytes, k, x, n_columns,     \
                            y + r, y_col);                                                          \
+        }                                                                                          \
         for (size_t c = 0; c < n_columns && r < n_rows; c += FEW)                                  \
             few_columns(&type, row + r * row_bytes, row_bytes, n_rows - r, k,                      \
                         x + c * st_blocks_chunks(k), st_min(n_columns - c, FEW),                   \

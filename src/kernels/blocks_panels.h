@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of blocks with several columns, for blocks_body.h. The codes of LANES rows are unpacked
-// and transposed once for all columns, so that a lane has a row: sums of a part need no additions
-// across lanes, and a part costs a conversion and a multiply-add for LANES rows.
+// Products of blocks with several columns, for blocks_body.h. The codes of LANES rows are
+// transposed once for all columns, so that a lane has a row: sums of a part need no additions
+// across lanes, and a part costs a conversion and a multiply-add for LANES rows. Codes of most
+// types are transposed while they are packed (blocks_packed.h), others row by row once they are
+// unpacked.
 //
 // The including file has: lanes, a vector of LANES times 4 codes; dots, exact sums of one part for
 // LANES rows; floats, a vector of LANES floats; TOGETHER, so many columns have their sums in
-// registers; PANEL_COLUMNS, from which on panels are faster (PACKED_COLUMNS of packed codes);
-// dots_add(), which adds 4 codes of each row times the 4 elements from 4 (first + i) on, where
-// first is that of a part or half and i a constant; transpose(), for LANES rows of 4 LANES bytes;
-// TRANSPOSE_CODES where its dots_add() takes codes in another order; and perhaps PACKED and what
-// blocks_packed.h needs.
+// registers, at most 8; PANEL_COLUMNS, from which on panels are faster; dots_add(), which adds 4
+// codes of each row times the 4 elements from 4 (first + i) on, where first is that of a part or
+// half and i a constant; transpose(), for LANES rows of 4 LANES bytes; TRANSPOSE_CODES where its
+// dots_add() takes codes in another order; and perhaps PACKED and what blocks_packed.h needs.
 #ifndef TRANSPOSE_CODES
 #define TRANSPOSE_CODES transpose
 #endif
@@ -23,6 +24,8 @@ struct panel {
     _Alignas(64) unsigned char code[ST_BLOCKS_CHUNK / 4][LANES][4];
     _Alignas(64) float scale[MAX_PARTS][LANES];
     _Alignas(64) float minimum[MAX_PARTS][LANES];
+    const unsigned char *next; // the same chunk of the next LANES rows
+    size_t row_bytes, chunk_bytes;
 };
 
 // Of a chunk.
@@ -56,11 +59,16 @@ INLINE void add_part(const struct panel *p, size_t part, bool by_16, int bits, b
     }
 }
 
+// ahead: prefetches what the next panel is made of, beside each part a share of it, as loads wait
+// for many prefetches at once.
 INLINE void add_columns(const struct panel *p, size_t n_parts, bool by_16, int bits, bool minima,
-                        const struct st_blocks_chunk *x, size_t x_col, size_t n_columns,
+                        const struct st_blocks_chunk *x, size_t x_col, size_t n_columns, bool ahead,
                         float *acc) {
-    for (size_t part = 0; part < n_parts; part++)
+    for (size_t part = 0; part < n_parts; part++) {
+        for (size_t r = part * LANES / n_parts; r < (part + 1) * LANES / n_parts && ahead; r++)
+            st_prefetch_soon(p->next + r * p->row_bytes, p->chunk_bytes);
         add_part(p, part, by_16, bits, minima, x, x_col, n_columns, acc);
+    }
 }
 
 // acc[n_columns, parts_of(), LANES] += the first n_parts of a panel times columns x_col apart.
@@ -69,11 +77,12 @@ typedef void add_fn(const struct panel *p, size_t n_parts, const struct st_block
 
 // Up to TOGETHER columns.
 INLINE void add_some(const struct panel *p, size_t n_parts, bool by_16, int bits, bool minima,
-                     const struct st_blocks_chunk *x, size_t x_col, size_t n_columns, float *acc) {
+                     const struct st_blocks_chunk *x, size_t x_col, size_t n_columns, bool ahead,
+                     float *acc) {
     switch (n_columns) {
 #define SOME(n)                                                                                    \
     case n:                                                                                        \
-        if (n <= TOGETHER) add_columns(p, n_parts, by_16, bits, minima, x, x_col, n, acc);         \
+        if (n <= TOGETHER) add_columns(p, n_parts, by_16, bits, minima, x, x_col, n, ahead, acc);  \
         break;
         SOME(1)
         SOME(2)
@@ -94,7 +103,7 @@ INLINE void add_some(const struct panel *p, size_t n_parts, bool by_16, int bits
         size_t together = st_ceil_div(n_columns, st_ceil_div(n_columns, TOGETHER));                \
         for (size_t c = 0; c < n_columns; c += together)                                           \
             add_some(p, n_parts, by_16, bits, minima, x + c * x_col, x_col,                        \
-                     st_min(together, n_columns - c), acc + c * parts_of(by_16) * LANES);          \
+                     st_min(together, n_columns - c), c == 0, acc + c * parts_of(by_16) * LANES);  \
     }
 
 ADD(parts_of_4_bits, false, 4, true)
@@ -163,12 +172,11 @@ INLINE void unpack_panel(const struct type *t, const unsigned char *b, size_t ro
     if (t->minima) transpose_all(transpose, row->minimum, parts * sizeof(float), to->minimum);
 }
 
-// Brings the chunk of the next LANES rows into the cache as well.
 INLINE void make_panel(const struct type *t, const unsigned char *b, size_t row_bytes, size_t n,
                        struct panel *to) {
-    for (size_t r = LANES; r < 2 * LANES; r++)
-        for (size_t i = 0; i < t->chunk_bytes; i += 64)
-            __builtin_prefetch(b + r * row_bytes + i, 0, 2);
+    to->next = b + LANES * row_bytes;
+    to->row_bytes = row_bytes;
+    to->chunk_bytes = t->chunk_bytes;
     if (!t->pack || !t->pack(b, row_bytes, n, to)) unpack_panel(t, b, row_bytes, n, to);
 }
 
