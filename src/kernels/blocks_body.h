@@ -46,7 +46,7 @@ typedef void arrange_fn(void);
 #define ARRANGE_ODD(type) NULL
 #endif
 
-// The codes of a panel as packed ones give them (blocks_packed.h), where there is PACKED.
+// How a panel is made of packed codes (blocks_packed.h), where there is PACKED.
 #ifdef PACKED
 #define PACKED_AS(type) pack_##type
 #ifdef PACKED_BYTES // of 8 bits too
@@ -311,7 +311,7 @@ UNPACK(tq2_0) {
         const unsigned char *row = w;                                                              \
         size_t r = 0;                                                                              \
         if (n_columns >= PANEL_COLUMNS) {                                                          \
-            st_prefetch_soon(row, LANES *row_bytes);                                               \
+            st_prefetch_soon(row, st_min(LANES, n_rows) * row_bytes);                              \
             for (; r + LANES <= n_rows; r += LANES)                                                \
                 panel_rows(&type, add_##kind, row + r * row_bytes, row_bytes, k, x, n_columns,     \
                            y + r, y_col);                                                          \
