@@ -79,9 +79,12 @@ INLINE codes codes_of_signed(codes v) {
     if (SIGNED_CODES) return v;
     return (codes){{_mm256_xor_si256(v.of[0], sign), _mm256_xor_si256(v.of[1], sign)}};
 }
+INLINE __m256i looked_up(const uint8_t table[16], __m256i v) {
+    __m128i values = _mm_loadu_si128((const void *)table);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), v);
+}
 INLINE codes codes_lookup(const uint8_t table[16], codes v) {
-    __m256i values = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table));
-    return (codes){{_mm256_shuffle_epi8(values, v.of[0]), _mm256_shuffle_epi8(values, v.of[1])}};
+    return (codes){{looked_up(table, v.of[0]), looked_up(table, v.of[1])}};
 }
 // Each byte of v times its factor, modulo 256, times 3, over 256.
 INLINE codes codes_digits(codes v, const uint8_t factor[64]) {
@@ -276,17 +279,11 @@ INLINE lanes lanes_high(lanes v) {
     return keep(shift(v, 4), 15);
 }
 INLINE lanes lanes_lookup(const uint8_t table[16], lanes v) {
-    __m128i values = _mm_loadu_si128((const void *)table);
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), v);
+    return looked_up(table, v);
 }
 // 16 more in byte i where bit 4 group + i of the lane of `bits` is set.
 INLINE lanes lanes_add_fifths(lanes v, lanes bits, size_t group) {
-    const lanes lane = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
-                                         0x08080808, 0x0c0c0c0c);
-    const lanes in_place = _mm256_set1_epi32((int)(group % 2 ? 0x80402010 : 0x08040201));
-    lanes from = _mm256_add_epi8(lane, _mm256_set1_epi8((char)(group / 2)));
-    lanes set = _mm256_and_si256(_mm256_shuffle_epi8(bits, from), in_place);
-    return _mm256_or_si256(v, keep(_mm256_cmpeq_epi8(set, in_place), 16));
+    return _mm256_or_si256(v, fifths_of(bits, group));
 }
 // Of the two halves in each lane.
 INLINE floats lanes_second_halves(lanes v) {

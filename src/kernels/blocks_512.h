@@ -303,19 +303,7 @@ INLINE lanes lanes_of_signed(lanes v) {
 }
 // 16 more in byte i where bit 4 group + i of the lane of `bits` is set.
 INLINE lanes lanes_add_fifths(lanes v, lanes bits, size_t group) {
-#ifdef __AVX512VBMI__
-    // From which bit of two lanes a byte comes, so that its own is the fifth.
-    const lanes first = _mm512_set1_epi64(0x1f1e1d1c3f3e3d3c);
-    lanes from = _mm512_add_epi8(first, _mm512_set1_epi8((char)(4 * group)));
-    return _mm512_ternarylogic_epi64(v, _mm512_multishift_epi64_epi8(from, bits),
-                                     _mm512_set1_epi8(16), 0xf8); // a | b & c
-#else
-    const lanes first = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
-    const lanes in_place = _mm512_set1_epi32((int)(group % 2 ? 0x80402010 : 0x08040201));
-    lanes from = _mm512_add_epi8(first, _mm512_set1_epi8((char)(group / 2)));
-    __mmask64 set = _mm512_test_epi8_mask(_mm512_shuffle_epi8(bits, from), in_place);
-    return _mm512_mask_add_epi8(v, set, v, _mm512_set1_epi8(16));
-#endif
+    return add_fifths(v, bits, group, group);
 }
 // Of the two halves in each lane.
 INLINE floats lanes_first_halves(lanes v) {

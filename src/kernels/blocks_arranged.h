@@ -67,23 +67,21 @@ INLINE arranged with_table(arranged v, const uint8_t table[16]) {
     v.table = table;
     return v;
 }
-// 16 where the element's fifth bit is set, in register i.
-INLINE __m256i fifths_of(const arranged *v, size_t i) {
+// 16 in byte i where bit 4 group + i of the lane of `bits` is set.
+INLINE __m256i fifths_of(__m256i bits, size_t group) {
     const __m256i lane = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
                                            0x08080808, 0x0c0c0c0c);
     const __m256i bit = _mm256_set1_epi32((int)0x80402010);
-    const __m256i byte = _mm256_set1_epi8((char)(i % 2 * 2 + i / 4));
-    __m256i eight = _mm256_shuffle_epi8(v->fifths, _mm256_or_si256(lane, byte));
-    if (i / 2 % 2 == 0) eight = _mm256_slli_epi16(eight, 4);
+    const __m256i byte = _mm256_set1_epi8((char)(group / 2));
+    __m256i eight = _mm256_shuffle_epi8(bits, _mm256_or_si256(lane, byte));
+    if (group % 2 == 0) eight = _mm256_slli_epi16(eight, 4);
     return _mm256_min_epu8(_mm256_and_si256(eight, bit), _mm256_set1_epi8(16));
 }
 // Register i.
 INLINE __m256i arranged_code(const arranged *v, size_t i) {
     __m256i code = keep(shift(v->bytes[i / 2], i % 2 ? 4 : 0), 15);
-    if (v->has_fifths) code = _mm256_or_si256(code, fifths_of(v, i));
-    if (!v->table) return code;
-    __m128i values = _mm_loadu_si128((const void *)v->table);
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), code);
+    if (v->has_fifths) code = _mm256_or_si256(code, fifths_of(v->fifths, i % 2 * 4 + i / 2));
+    return v->table ? looked_up(v->table, code) : code;
 }
 
 // ---- Products

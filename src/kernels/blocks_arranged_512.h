@@ -29,9 +29,9 @@ INLINE span span_load(const unsigned char *b, size_t bytes) {
     span s;
     UNROLLED for (size_t i = 0; i < 3; i++) {
         size_t n = bytes - st_min(bytes, 64 * i);
-        s.at[i] = in_register(n >= 64
-                                  ? _mm512_loadu_si512(b + 64 * i)
-                                  : _mm512_maskz_loadu_epi8(((uint64_t)1 << n) - 1, b + 64 * i));
+        s.at[i] =
+            in_register(n >= 64 ? _mm512_loadu_si512(b + 64 * i)
+                                : _mm512_maskz_loadu_epi8(((uint64_t)1 << n) - 1, b + 64 * i));
     }
     return s;
 }
@@ -67,32 +67,34 @@ INLINE arranged nibbles_by_blocks(const unsigned char *b, size_t at, size_t stri
     }
     return v;
 }
+// 16 more in byte i where bit 4 group + i of the lane of `bits` is set; the lower and the upper
+// eight lanes have a group each, both of one byte.
+INLINE __m512i add_fifths(__m512i v, __m512i bits, size_t lower, size_t upper) {
+#ifdef __AVX512VBMI__
+    // From which bit of two lanes a byte comes, so that its own is the fifth.
+    const __m512i first = _mm512_set1_epi64(0x1f1e1d1c3f3e3d3c);
+    const __m512i group = _mm512_inserti64x4(_mm512_set1_epi8((char)(4 * lower)),
+                                             _mm256_set1_epi8((char)(4 * upper)), 1);
+    __m512i shifted = _mm512_multishift_epi64_epi8(_mm512_add_epi8(first, group), bits);
+    return _mm512_ternarylogic_epi64(v, shifted, _mm512_set1_epi8(16), 0xf8); // a | b & c
+#else
+    const __m512i lane = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
+    const int even = 0x08040201, odd = (int)0x80402010;
+    const __m512i bit = _mm512_inserti64x4(_mm512_set1_epi32(lower % 2 ? odd : even),
+                                           _mm256_set1_epi32(upper % 2 ? odd : even), 1);
+    __m512i from = _mm512_or_si512(lane, _mm512_set1_epi8((char)(lower / 2)));
+    __m512i eight = _mm512_shuffle_epi8(bits, from);
+    return _mm512_mask_add_epi8(v, _mm512_test_epi8_mask(eight, bit), v, _mm512_set1_epi8(16));
+#endif
+}
 // Each code gets its bit of the 32 at b + p * stride + at as its fifth.
 INLINE arranged with_fifths(arranged v, const unsigned char *b, size_t at, size_t stride,
                             size_t n) {
-#ifdef __AVX512VBMI__
-    // From which bit of two lanes a byte comes, so that its own is the fifth.
-    const __m512i from = _mm512_inserti64x4(_mm512_set1_epi64(0x1f1e1d1c3f3e3d3c),
-                                            _mm256_set1_epi64x(0x2322212003020100), 1);
-#else
-    const __m512i lane = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
-    const __m512i bit =
-        _mm512_inserti64x4(_mm512_set1_epi32(0x08040201), _mm256_set1_epi32((int)0x80402010), 1);
-#endif
     span s = span_load(b, n * stride);
     __m512i all = span_words(&s, SIXTEEN_LANES(at, at));
     UNROLLED for (size_t i = 0; i < 4; i++) {
-        const char byte = (char)(i % 2 * 2 + i / 2); // of elements 0, 16, 8 and 24
-#ifdef __AVX512VBMI__
-        __m512i shifted =
-            _mm512_multishift_epi64_epi8(_mm512_add_epi8(from, _mm512_set1_epi8(8 * byte)), all);
-        v.code[i] = _mm512_ternarylogic_epi64(v.code[i], shifted, _mm512_set1_epi8(16),
-                                              0xf8); // a | b & c
-#else
-        __m512i eight = _mm512_shuffle_epi8(all, _mm512_or_si512(lane, _mm512_set1_epi8(byte)));
-        v.code[i] = _mm512_mask_add_epi8(v.code[i], _mm512_test_epi8_mask(eight, bit), v.code[i],
-                                         _mm512_set1_epi8(16));
-#endif
+        const size_t group = i % 2 * 4 + i / 2 * 2; // of elements 0, 16, 8 and 24
+        v.code[i] = add_fifths(v.code[i], all, group, group + 1);
     }
     return v;
 }

@@ -49,14 +49,13 @@ typedef void arrange_fn(void);
 // How a panel is made of packed codes (blocks_packed.h), where there is PACKED.
 #ifdef PACKED
 #define PACKED_AS(type) pack_##type
+#else
+#define PACKED_AS(type) NULL
+#endif
 #ifdef PACKED_BYTES // of 8 bits too
 #define BYTES_AS(type) pack_##type
 #else
 #define BYTES_AS(type) NULL
-#endif
-#else
-#define BYTES_AS(type)  NULL
-#define PACKED_AS(type) NULL
 #endif
 
 // The codes of n parts of a chunk at b, of LANES rows. True: the scales too.

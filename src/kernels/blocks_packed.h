@@ -45,7 +45,7 @@ INLINE void pack_blocks_5(const unsigned char *b, size_t row_bytes, size_t n, si
                      to->code + p * PART_GROUPS);
     }
 }
-// The half that begins a block is its scale; its minimum is `factor` times that, or less the next
+// The half that begins a block is its scale; its minimum is `factor` times that, or minus the next
 // half if factor is 0.
 INLINE void pack_scales(const unsigned char *b, size_t row_bytes, size_t n, size_t stride,
                         float factor, struct panel *to) {
