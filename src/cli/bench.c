@@ -65,7 +65,8 @@ static const struct st_cli_option rows[] = {
      .value = "N",
      .min = 1,
      .max = REPS_MAX,
-     .help = "repetitions of each case; without it up to 5, fewer for slow cases",
+     .help = "repetitions of each case and, up to 3, of the machine's own speed; without it up to "
+             "5 of a case, fewer of slow ones",
      .offset = offsetof(struct bench_options, n_reps)},
     {.name = "bits",
      .kind = ST_CLI_UINTS,
@@ -250,7 +251,9 @@ static void fill_ids(struct bench *bench, size_t n) {
 // The limit of a machine is the best measurement, since other work can only slow it down.
 static bool measure_roofline(struct bench *bench) {
     stint_roofline *best = &bench->figures.roofline;
-    for (int round = 0; round < ROOFLINE_ROUNDS; round++) {
+    uint32_t n_reps = bench->options->n_reps, n = ROOFLINE_ROUNDS;
+    if (n_reps != 0 && n_reps < n) n = n_reps;
+    for (uint32_t round = 0; round < n; round++) {
         stint_roofline now = {.size = sizeof now};
         if (stint_roofline_measure(bench->options->common.n_threads, roofline_seconds, &now) !=
             STINT_OK) {
