@@ -2,6 +2,7 @@
 #include "support/bounded.h"
 
 #include "format/package.h"
+#include "support/kinds.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -95,7 +96,7 @@ static void prepare(void) {
                                .one_set = ts_bounded.variant->one_set,
                                .bits_low = nested ? 2 : 0,
                                .bits_high = nested ? 4 : 0};
-    assert_int_equal(stint_prepare(source, ts_bounded.package, &o, NULL), STINT_OK);
+    ts_prepare(source, ts_bounded.package, &o);
 }
 
 static int open_models(void **state) {

@@ -47,6 +47,15 @@ const char *ts_built(const char *relative) {
     return join(STINT_TESTS_DIR, relative);
 }
 
+const char *ts_trained(void) {
+    return ts_is_emulated() ? ts_built("models/novels-2") : ts_source("models/novels-10m");
+}
+
+const char *ts_trained_sparse(void) {
+    return ts_is_emulated() ? ts_built("models/novels-2-drelu")
+                            : ts_shared("models/novels-10m-drelu");
+}
+
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *walk) {
     (void)info, (void)kind, (void)walk;
     return remove(path);

@@ -11,14 +11,26 @@
 stint_model *ts_kinds[TS_KINDS];
 const char *const ts_kind_names[TS_KINDS] = {"float", "int8", "nested"};
 
+void ts_prepare(const char *source, const char *path, const stint_prepare_options *options) {
+    enum { FEW_TOKENS = 32, FEW_FOR_PREDICTORS = 256, LOW_RANK = 8 };
+    stint_prepare_options o = {.size = sizeof o};
+    if (options) o = *options;
+    if (!o.quantizer) {
+        uint32_t few = o.neurons ? FEW_FOR_PREDICTORS : FEW_TOKENS;
+        o.quantizer = "uniform";
+        if (ts_is_emulated() && (o.n_tokens == 0 || o.n_tokens > few)) o.n_tokens = few;
+        if (ts_is_emulated() && o.neurons) o.predictor_rank = LOW_RANK;
+    }
+    if (stint_prepare(source, path, &o, NULL) != STINT_OK) fail_msg("%s", stint_error_text());
+}
+
 stint_model *ts_package(const char *source, const char *name,
                         const stint_prepare_options *options) {
     char path[600];
     stint_model *m = NULL;
     snprintf(path, sizeof path, "%s/%s.stint", ts_temp_folder(), name);
-    if (stint_prepare(source, path, options, NULL) != STINT_OK ||
-        stint_model_open(path, NULL, &m) != STINT_OK)
-        fail_msg("%s", stint_error_text());
+    ts_prepare(source, path, options);
+    if (stint_model_open(path, NULL, &m) != STINT_OK) fail_msg("%s", stint_error_text());
     return m;
 }
 

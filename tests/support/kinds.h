@@ -8,6 +8,11 @@
 
 #include <stdbool.h>
 
+// Makes a package of `source`, or fails the test. Unless options->quantizer is named, the package
+// is for what any one shows: its nested weights are rounded, and an emulator calibrates on few
+// tokens and trains predictors of low rank. options may be NULL.
+void ts_prepare(const char *source, const char *path, const stint_prepare_options *options);
+
 // A package of `source`, made as <name>.stint in ts_temp_folder() and opened; fails the test where
 // it cannot be.
 stint_model *ts_package(const char *source, const char *name, const stint_prepare_options *options);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests share: golden files, temporary files, seeded randomness and failing allocations.
+// What tests share: golden files, temporary files, seeded randomness, failing allocations and
+// how much is tried.
 #ifndef TESTS_SUPPORT_H
 #define TESTS_SUPPORT_H
 
@@ -19,6 +20,11 @@ const char *ts_source(const char *relative);
 // "models/novels-2-drelu".
 const char *ts_built(const char *relative);
 
+// models/novels-10m of the source tree and the same with sparse neurons, of which an emulator gets
+// two layers.
+const char *ts_trained(void);
+const char *ts_trained_sparse(void);
+
 // A fresh folder of this process, removed with all it holds when the process exits. Fails the test
 // where it cannot be made.
 const char *ts_temp_folder(void);
@@ -31,6 +37,13 @@ void ts_make_old(const char *path);
 
 // The file's bytes, terminated with a NUL; free() them. bytes may be NULL.
 unsigned char *ts_read(const char *path, size_t *bytes);
+
+// STINT_CI_LONG=1 asks for all that a test can try, not some of it. Never where an emulator runs
+// the tests, a hundred times as slow.
+bool ts_is_long(void);
+bool ts_is_emulated(void);
+// `few` under an emulator, else `some`, in the long mode `all`.
+size_t ts_how_many(size_t few, size_t some, size_t all);
 
 // The sequence is the same for the same STINT_SEED; without it the seed is taken from the clock.
 // Printed once, so that a failure can be repeated.

@@ -13,7 +13,7 @@ stint_tokenizer *ts_tokenizer;
 
 int ts_open_tokenizer(void **state) {
     (void)state;
-    return stint_tokenizer_open(ts_source("models/novels-10m"), &ts_tokenizer);
+    return stint_tokenizer_open(ts_trained(), &ts_tokenizer);
 }
 
 int ts_close_tokenizer(void **state) {

@@ -3,14 +3,14 @@
 """Writes a copy of a checkpoint with some of its layers: for tests of what any weights show, in a
 fraction of the time.
 
-  take_layers.py SOURCE TARGET LAYER..."""
+  take_layers.py [--context N] SOURCE TARGET LAYER..."""
+import argparse
 import json
 import os
 import pathlib
 import re
 import shutil
 import struct
-import sys
 
 
 def name_of(tensor, layers):
@@ -23,7 +23,7 @@ def name_of(tensor, layers):
     return tensor.replace(layer[0], f".layers.{layers.index(int(layer[1]))}.")
 
 
-def take(source, target, layers):
+def take(source, target, layers, context):
     data = (source / "model.safetensors").read_bytes()
     length = struct.unpack("<Q", data[:8])[0]
     header, body, tensors = json.loads(data[8:8 + length]), data[8 + length:], {}
@@ -40,6 +40,7 @@ def take(source, target, layers):
     text += b" " * (-len(text) % 8)
     config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     config["num_hidden_layers"] = len(layers)
+    config["max_position_embeddings"] = context or config["max_position_embeddings"]
     (target / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (target / "model.safetensors").write_bytes(
         struct.pack("<Q", len(text)) + text + b"".join(kept))
@@ -49,10 +50,15 @@ def take(source, target, layers):
 
 
 def main():
-    source, target = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    target.mkdir(parents=True, exist_ok=True)
-    take(source, target, [int(layer) for layer in sys.argv[3:]])
-    os.utime(target / "config.json")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("source", type=pathlib.Path)
+    parser.add_argument("target", type=pathlib.Path)
+    parser.add_argument("layers", type=int, nargs="+")
+    parser.add_argument("--context", type=int, help="in tokens; default: the source's")
+    o = parser.parse_args()
+    o.target.mkdir(parents=True, exist_ok=True)
+    take(o.source, o.target, o.layers, o.context)
+    os.utime(o.target / "config.json")
 
 
 if __name__ == "__main__":
