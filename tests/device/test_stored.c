@@ -22,9 +22,7 @@ static const char *const ways[] = {"opencl", "opencl:copy=1,items=64", "opencl:i
                                    "opencl:items=200"};
 
 static int n_ways(void) {
-    const char *text = getenv("STINT_CI_LONG");
-    bool is_long = text && strcmp(text, "1") == 0;
-    return is_long ? sizeof ways / sizeof *ways : 2;
+    return (int)ts_how_many(2, 2, sizeof ways / sizeof *ways);
 }
 
 // A linear, its input as the host has it, and what the scalar kernel makes of them.

@@ -20,7 +20,7 @@ static int32_t ids[N];
 
 static int open_model(void **state) {
     (void)state;
-    if (stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", NULL, &model) != STINT_OK)
+    if (stint_model_open(ts_trained(), NULL, &model) != STINT_OK)
         fail_msg("%s", stint_error_text());
     for (size_t i = 0; i < N; i++) ids[i] = (int32_t)ts_random_below(4000);
     for (size_t i = 0; i < CALIBRATION; i++)

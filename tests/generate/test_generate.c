@@ -26,7 +26,7 @@ static const char tools[] =
 static int open_all(void **state) {
     (void)state;
     stint_session_options options = {.size = sizeof options, .n_threads = 2, .n_context = 256};
-    assert_int_equal(stint_model_open(ts_source("models/novels-10m"), NULL, &model), STINT_OK);
+    assert_int_equal(stint_model_open(ts_trained(), NULL, &model), STINT_OK);
     return stint_session_open(model, &options, &session);
 }
 

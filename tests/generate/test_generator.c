@@ -22,7 +22,7 @@ static struct st_generator generator;
 
 static int open_all(void **state) {
     (void)state;
-    assert_int_equal(stint_model_open(ts_source("models/novels-10m"), NULL, &model), STINT_OK);
+    assert_int_equal(stint_model_open(ts_trained(), NULL, &model), STINT_OK);
     logits = malloc(model->config.vocab * sizeof *logits);
     scratch.elementwise = st_elementwise_select(st_cpu_flags());
     scratch.candidates = calloc(model->config.vocab, sizeof *scratch.candidates);

@@ -17,7 +17,7 @@ static float *logits;
 
 static int open_all(void **state) {
     (void)state;
-    assert_int_equal(stint_model_open(ts_source("models/novels-10m"), NULL, &model), STINT_OK);
+    assert_int_equal(stint_model_open(ts_trained(), NULL, &model), STINT_OK);
     assert_int_equal(st_guide_open(&guide, model), STINT_OK);
     logits = malloc(model->config.vocab * sizeof *logits);
     return logits == NULL;

@@ -228,12 +228,15 @@ static void settings_have_a_range(void **state) {
 
 // ---- The distribution of two tokens in a row
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) // which look at the code alone
-enum { N_SAMPLES = 2000 };
-#else
-enum { N_SAMPLES = 20000 };
-#endif
 enum { VOCAB_MAX = 4096, MAX_CELLS = 100 };
+
+static int n_samples(void) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) // which look at the code alone
+    return 2000;
+#else
+    return (int)ts_how_many(2000, 20000, 20000);
+#endif
+}
 
 struct experiment {
     stint_session *s;
@@ -330,7 +333,7 @@ static void compare_distributions(struct experiment *e, stint_sampling sampling,
     memset(&cells, 0, sizeof cells);
     memcpy(ids, e->history, e->n_history * sizeof *ids);
     for (int which = 0; which < 2; which++)
-        for (int i = 0; i < N_SAMPLES; i++) {
+        for (int i = 0; i < n_samples(); i++) {
             sampling.seed = seed++;
             int32_t first = pick(e, &sampling, e->first, ids, e->n_history, 0), draft = e->draft;
             if (e->low) draft = pick(e, &sampling, e->low, ids, e->n_history, 0);
@@ -389,7 +392,7 @@ static void keep_distribution(const stint_model *m, unsigned draft_bits) {
     while (!read_prompt(e, draft_bits));
     size_t n_drafted = 0, n_cells = 0;
     for (int i = 0; i < 3; i++) compare_distributions(e, settings[i], &n_drafted, &n_cells);
-    assert_true(n_drafted > N_SAMPLES / 50 && n_cells > 12);
+    assert_true(n_drafted > (size_t)n_samples() / 50 && n_cells > 12);
     for (size_t i = 0; i < vocab; i++) {
         free(e->second[i]);
         free(e->drafted[i]);

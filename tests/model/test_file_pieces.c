@@ -3,6 +3,7 @@
 // bytes lie, whatever the files are; and what happens to a session when a file changes.
 #include "model/file_pieces.h"
 #include "model/model.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <fcntl.h>
@@ -96,7 +97,7 @@ static void packed_linears_are_hashed(void **state) {
     char path[600];
     snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
     stint_prepare_options o = {.size = sizeof o, .n_tokens = 100, .outliers = STINT_OUTLIERS_NONE};
-    assert_int_equal(stint_prepare(ts_shared("fixtures/models/mixtral"), path, &o, NULL), STINT_OK);
+    ts_prepare(ts_shared("fixtures/models/mixtral"), path, &o);
     stint_model *m = open_lazy(path);
     size_t per_layer = 2 + 2 * m->config.n_experts;
     assert_int_equal(m->pieces.n, per_layer * m->config.n_layers + 1);

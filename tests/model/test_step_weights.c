@@ -2,6 +2,7 @@
 // The weights of a step: every linear once, and of the kind that the session's ops compute with.
 #include "model/step_weights.h"
 #include "session/linear/op.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -34,9 +35,8 @@ static stint_model *open_package(const char *name) {
                                .neurons = neurons};
     snprintf(source, sizeof source, "fixtures/models/%s", name);
     snprintf(path, sizeof path, "%s/%s.stint", ts_temp_folder(), name);
-    if (stint_prepare(ts_shared(source), path, &o, NULL) != STINT_OK ||
-        stint_model_open(path, NULL, &m) != STINT_OK)
-        fail_msg("%s", stint_error_text());
+    ts_prepare(ts_shared(source), path, &o);
+    if (stint_model_open(path, NULL, &m) != STINT_OK) fail_msg("%s", stint_error_text());
     return m;
 }
 

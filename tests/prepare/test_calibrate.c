@@ -18,8 +18,7 @@ static stint_model *model;
 
 static int open_model(void **state) {
     (void)state;
-    return stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", NULL, &model) == STINT_OK ? 0
-                                                                                             : -1;
+    return stint_model_open(ts_trained(), NULL, &model) == STINT_OK ? 0 : -1;
 }
 
 static int close_model(void **state) {

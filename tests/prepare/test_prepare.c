@@ -130,7 +130,7 @@ static void the_loss_at_each_precision_is_noted(void **state) {
     stint_prepare_summary summary = {.size = sizeof summary};
     size_t warnings = 0, expected = 0, bytes = 0;
     stint_log_set(count_warnings, &warnings, STINT_LOG_WARNING);
-    const char *source = ts_source("models/novels-10m"); // losses want one that was trained so
+    const char *source = ts_trained(); // losses want one that was trained so
     assert_int_equal(stint_prepare(source, out, &options, &summary), STINT_OK);
     stint_log_set(NULL, NULL, STINT_LOG_WARNING);
     assert_true(summary.held_out_tokens > 0);
@@ -144,7 +144,7 @@ static void the_loss_at_each_precision_is_noted(void **state) {
         assert_true(number_of(loss, "bits") == (double)(2 + i));
         assert_true(number_of(loss, "divergence") < divergence);
         assert_true(number_of(loss, "top1_agreement") >= same);
-        assert_true(number_of(loss, "perplexity_ratio") > 0.9);
+        assert_true(number_of(loss, "perplexity_ratio") > (ts_is_emulated() ? 0.5 : 0.9));
         divergence = number_of(loss, "divergence");
         same = number_of(loss, "top1_agreement");
         expected += same < 0.6;

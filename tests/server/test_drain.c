@@ -44,7 +44,7 @@ static void draining_ends_in_time(void **state) {
     static const int32_t prompt[] = {5, 6, 7};
     struct gate gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     stint_session_options session = {.size = sizeof session, .n_threads = 1, .n_context = 32};
-    assert_int_equal(stint_model_open(ts_source("models/novels-10m"), NULL, &model), STINT_OK);
+    assert_int_equal(stint_model_open(ts_trained(), NULL, &model), STINT_OK);
     const struct st_scheduler_options o = {.model = model, .session = &session, .n_queue = 1};
     assert_int_equal(st_scheduler_open(&o, &s), STINT_OK);
     const struct st_scheduler_request r = {

@@ -32,8 +32,7 @@ static int open_model(void **state) {
     stint_session *s;
     stint_session_options o = options_of(1);
     stint_model_info info = {.size = sizeof info};
-    assert_int_equal(stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", NULL, &model),
-                     STINT_OK);
+    assert_int_equal(stint_model_open(ts_trained(), NULL, &model), STINT_OK);
     assert_int_equal(stint_model_describe(model, &info), STINT_OK);
     width = info.embedding;
     assert_int_equal(stint_session_open(model, &o, &s), STINT_OK);

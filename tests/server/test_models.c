@@ -26,7 +26,7 @@ static stint_status open_model(void *context, const char *path, stint_model **mo
                                stint_sampling *sampling) {
     const stint_model_options options = {.size = sizeof options, .lazy = context != NULL};
     if (broken && strcmp(path, "bad") == 0) return st_fail(STINT_E_IO, "bad: is broken");
-    ST_TRY(stint_model_open(ts_source("models/novels-10m"), &options, model));
+    ST_TRY(stint_model_open(ts_trained(), &options, model));
     stint_model_sampling(*model, sampling);
     if (stops_at_session) ts_hold_allocations(sizeof(struct st_bounded));
     return STINT_OK;

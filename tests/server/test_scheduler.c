@@ -3,6 +3,7 @@
 // every request ends exactly once; and slots come free.
 #include "constraint/constraint.h"
 #include "server/scheduler/scheduler.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static int open_models(void **state) {
                                .bits_low = 2,
                                .bits_high = 4};
     snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
-    assert_int_equal(stint_prepare(MODEL, path, &o, NULL), STINT_OK);
+    ts_prepare(MODEL, path, &o);
     assert_int_equal(stint_model_open(MODEL, NULL, &model), STINT_OK);
     assert_int_equal(stint_model_open(path, NULL, &package), STINT_OK);
     return 0;

@@ -57,8 +57,7 @@ static void all_slots_share_a_step(void **state) {
     stint_model *model = NULL;
     struct st_scheduler *e = NULL;
     struct st_scheduler_stats stats;
-    assert_int_equal(stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", NULL, &model),
-                     STINT_OK);
+    assert_int_equal(stint_model_open(ts_trained(), NULL, &model), STINT_OK);
     stint_session_options session = {
         .size = sizeof session, .n_threads = 2, .n_context = N_CONTEXT, .n_sequences = N};
     struct st_scheduler_options o = {.model = model, .session = &session, .n_queue = N};

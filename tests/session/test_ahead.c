@@ -5,6 +5,7 @@
 
 #include "session/session.h"
 #include "stint.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -227,7 +228,7 @@ static void packages_leave_it_out(void **state) {
     stint_model *package = NULL;
     stint_prepare_options o = {.size = sizeof o, .ids = tokens, .n_ids = N};
     snprintf(path, sizeof path, "%s/ahead.stint", ts_temp_folder());
-    ok(stint_prepare(path_of("ahead-qwen35", ""), path, &o, NULL));
+    ts_prepare(path_of("ahead-qwen35", ""), path, &o);
     ok(stint_model_open(path, NULL, &package));
     stint_session *s = open_session(package, 16, 4);
     assert_false(s->ahead.on);

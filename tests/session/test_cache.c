@@ -5,6 +5,7 @@
 // goes on as if it had never left.
 #include "stint.h"
 #include "base/half.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -66,8 +67,8 @@ static void open_both(const char *source, const char *name, stint_model **both) 
     char package[600];
     stint_prepare_options o = {.size = sizeof o, .ids = ids, .n_ids = N_IDS};
     snprintf(package, sizeof package, "%s/%s.stint", ts_temp_folder(), name);
+    ts_prepare(source, package, &o);
     if (stint_model_open(source, NULL, &both[0]) != STINT_OK ||
-        stint_prepare(source, package, &o, NULL) != STINT_OK ||
         stint_model_open(package, NULL, &both[1]) != STINT_OK)
         fail_msg("%s", stint_error_text());
 }

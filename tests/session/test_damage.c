@@ -234,8 +234,7 @@ static void damage_of_every_kind_is_found(void **state) {
     (void)state;
     const struct st_package *package = ts_bounded.lazy->checkpoint.package;
     bool tried[N_KINDS] = {false}, unknown = false;
-    const char *long_run = getenv("STINT_CI_LONG");
-    bool tries_all = long_run && strcmp(long_run, "1") == 0;
+    bool tries_all = ts_is_long();
     uint64_t memory = ts_bounded_min(1);
     for (size_t i = 0; i < st_package_count(package); i++) {
         const struct st_section *s = st_package_at(package, i);

@@ -203,8 +203,7 @@ static void try_model(const char *name) {
 
 static void a_changed_tensor_is_found_or_not_read(void **state) {
     (void)state;
-    const char *long_run = getenv("STINT_CI_LONG");
-    if (!long_run || strcmp(long_run, "1") != 0) {
+    if (!ts_is_long()) {
         for (size_t i = 0; i < sizeof some / sizeof *some; i++) try_model(some[i]);
     } else {
         DIR *folder = opendir(ts_source("tests/golden/models"));

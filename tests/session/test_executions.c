@@ -3,6 +3,7 @@
 // one processor, one sequence at a time. Threads, a split, a memory bound, how a prompt is cut
 // and what other sequences do change no bit (docs/NUMERICS.md). What cannot be had is refused.
 #include "stint.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -105,8 +106,7 @@ static void prepare(const struct kind *kind, const char *package) {
                                .bits_low = kind->bits_low,
                                .bits_high = kind->bits_high};
     for (size_t i = 0; i < 200; i++) ids[i] = (int32_t)ts_random_below(256);
-    if (stint_prepare(ts_shared(kind->source), package, &o, NULL) != STINT_OK)
-        fail_msg("%s", stint_error_text());
+    ts_prepare(ts_shared(kind->source), package, &o);
 }
 
 static void open_subject(struct subject *t, const struct kind *kind) {

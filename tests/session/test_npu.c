@@ -2,6 +2,7 @@
 // A packaged model in sessions of every kind: the same bits however the prompt is cut and whoever
 // computes it; nothing clipped in silence.
 #include "stint.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -47,9 +48,8 @@ static int open_package(void **state) {
     (void)state;
     snprintf(folder, sizeof folder, "%s", ts_temp_folder());
     snprintf(package, sizeof package, "%s/novels.stint", folder);
-    if (stint_prepare(STINT_TESTS_DIR "/models/novels-2", package, NULL, NULL) != STINT_OK ||
-        stint_model_open(package, NULL, &model) != STINT_OK)
-        fail_msg("%s", stint_error_text());
+    ts_prepare(STINT_TESTS_DIR "/models/novels-2", package, NULL);
+    if (stint_model_open(package, NULL, &model) != STINT_OK) fail_msg("%s", stint_error_text());
     stint_model_info info = {.size = sizeof info};
     assert_int_equal(stint_model_describe(model, &info), STINT_OK);
     assert_int_equal(info.exec, STINT_EXEC_NPU);

@@ -4,6 +4,7 @@
 #include "base/loader.h"
 #include "session/precision/precision.h"
 #include "session/weights/pinned.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -27,9 +28,8 @@ static int open_model(void **state) {
                                .outliers = STINT_OUTLIERS_NONE,
                                .bits_low = 2,
                                .bits_high = 4,
-                               .one_set = one_set,
-                               .quantizer = "uniform"};
-    assert_int_equal(stint_prepare(ts_shared(source), path, &o, NULL), STINT_OK);
+                               .one_set = one_set};
+    ts_prepare(ts_shared(source), path, &o);
     stint_model_options lazy = {.size = sizeof lazy, .no_tokenizer = true, .lazy = true};
     assert_int_equal(stint_model_open(path, &lazy, &model), STINT_OK);
     return 0;

@@ -3,6 +3,7 @@
 // where floats are promised. That chunks do not matter is in test_npu.c.
 #include "base/cpu.h"
 #include "stint.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -24,9 +25,8 @@ static int open_package(void **state) {
     (void)state;
     char package[600];
     snprintf(package, sizeof package, "%s/novels.stint", ts_temp_folder());
-    if (stint_prepare(STINT_TESTS_DIR "/models/novels-2", package, NULL, NULL) != STINT_OK ||
-        stint_model_open(package, NULL, &model) != STINT_OK)
-        fail_msg("%s", stint_error_text());
+    ts_prepare(STINT_TESTS_DIR "/models/novels-2", package, NULL);
+    if (stint_model_open(package, NULL, &model) != STINT_OK) fail_msg("%s", stint_error_text());
     stint_model_info info = {.size = sizeof info};
     assert_int_equal(stint_model_describe(model, &info), STINT_OK);
     vocab = info.vocab;

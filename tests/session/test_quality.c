@@ -17,7 +17,8 @@ static json_t *notes;
 static int open_package(void **state) {
     (void)state;
     size_t bytes;
-    stint_prepare_options o = {.size = sizeof o, .n_tokens = 1500, .bits_low = 2, .bits_high = 4};
+    stint_prepare_options o = {
+        .size = sizeof o, .n_tokens = 1500, .bits_low = 2, .bits_high = 4, .quantizer = "uniform"};
     package = ts_package(ts_built("models/novels-2"), "quality", &o);
     const char *text = stint_model_notes(package, &bytes);
     notes = json_loadb(text, bytes, 0, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is read to measure memory is what a step reads, whatever the weights are stored as.
 #include "session/session.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -55,7 +56,7 @@ static void packages_at_every_precision(void **state) {
                                .bits_low = 2,
                                .bits_high = 4};
     snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
-    assert_int_equal(stint_prepare(MODEL, path, &o, NULL), STINT_OK);
+    ts_prepare(MODEL, path, &o);
     stint_model *m = open_model(path);
     stint_session *s = open_session(m);
     static const uint32_t precisions[] = {8, 2, 3, 4, 8};

@@ -2,6 +2,7 @@
 // Saving and restoring a sequence while another thread computes others: files hold the sequence
 // that was asked for, and nobody notices. To be run with -DSTINT_SANITIZE=thread too.
 #include "stint.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <pthread.h>
@@ -52,7 +53,7 @@ static int open_models(void **state) {
     for (size_t i = 0; i < 64; i++) ids[i] = (int32_t)ts_random_below(vocab);
     stint_prepare_options o = {.size = sizeof o, .ids = ids, .n_ids = 64};
     snprintf(package, sizeof package, "%s/m.stint", ts_temp_folder());
-    if (stint_prepare(source, package, &o, NULL) != STINT_OK) fail_msg("%s", stint_error_text());
+    ts_prepare(source, package, &o);
     for (int m = 1; m < N_MODELS; m++) open_model(m, kinds[m].packed ? package : source);
     return 0;
 }

@@ -2,6 +2,7 @@
 // Sessions of the bundled model: limits, truncation, cancelling, repeatability, and no allocation
 // on the way.
 #include "stint.h"
+#include "support/support.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -42,7 +43,7 @@ static uint32_t vocab;
 
 static int open_model(void **state) {
     (void)state;
-    if (stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", NULL, &model) != STINT_OK)
+    if (stint_model_open(ts_trained(), NULL, &model) != STINT_OK)
         fail_msg("%s", stint_error_text());
     stint_model_info info = {.size = sizeof info};
     assert_int_equal(stint_model_describe(model, &info), STINT_OK);

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "neuron/slices.h"
 #include "session/session.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <fcntl.h>
@@ -209,8 +210,7 @@ static int prepare(void **state) {
     stint_prepare_options options = {
         .size = sizeof options, .outliers = STINT_OUTLIERS_SHARE, .n_tokens = 600};
     snprintf(package, sizeof package, "%s/novels.stint", ts_temp_folder());
-    if (stint_prepare(STINT_TESTS_DIR "/models/novels-2", package, &options, NULL) != STINT_OK)
-        fail_msg("%s", stint_error_text());
+    ts_prepare(STINT_TESTS_DIR "/models/novels-2", package, &options);
     for (size_t i = 0; i < 200; i++) ids[i] = (int32_t)ts_random_below(4000);
     return 0;
 }

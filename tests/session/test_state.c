@@ -7,6 +7,7 @@
 #include "session/kv/state.h"
 #include "session/session.h"
 #include "stint.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -48,8 +49,8 @@ static int open_models(void **state) {
     for (size_t i = 0; i < CONTEXT; i++) ids[i] = (int32_t)ts_random_below(vocab);
     stint_prepare_options o = {
         .size = sizeof o, .ids = ids, .n_ids = 128, .bits_low = 4, .bits_high = 7};
-    if (stint_prepare(source, package, &o, NULL) != STINT_OK ||
-        stint_model_open(package, NULL, &models[PACKAGE]) != STINT_OK)
+    ts_prepare(source, package, &o);
+    if (stint_model_open(package, NULL, &models[PACKAGE]) != STINT_OK)
         fail_msg("%s", stint_error_text());
     model = models[IN_FLOAT];
     return 0;
@@ -123,7 +124,7 @@ static bool within_a_short_text(size_t length) {
 static void truncations_do_not_matter(size_t chunk, bool split) {
     stint_session *s = open_session(chunk, split);
     compute_pieces(s, 0, 0, wanted);
-    for (int i = 0; i < 12; i++) {
+    for (size_t i = 0; i < ts_how_many(4, 7, 12); i++) {
         static const size_t fixed[] = {1099, 1, 1011, 719, 0, 256};
         size_t length = i < 6 ? fixed[i] : ts_random_below(N_PROMPT);
         if (within_a_short_text(length)) continue; // its rest would be computed in another way
@@ -172,18 +173,19 @@ static void little_is_computed_again(void **state) {
     stint_session_close(s);
 }
 
-// Of a prompt of 4,000 tokens an edit computes again what stands between the last border in front
+// Of a long prompt an edit computes again what stands between the last border in front
 // of it and itself, at most a stretch; what follows has the bits of the edited prompt computed
 // anew.
 static void an_edit_is_computed_from_the_last_border(void **state) {
     (void)state;
-    enum { N = 4000, LONG_CONTEXT = 4400, LONG_CHUNK = 256, EDIT = 2500 };
-    static int32_t text[N];
-    for (size_t i = 0; i < N; i++) text[i] = ids[i * 7 % CONTEXT];
+    enum { MOST = 4000, LONG_CONTEXT = 4400, LONG_CHUNK = 256 };
+    static int32_t text[MOST];
+    const size_t n_text = ts_how_many(1600, MOST, MOST), edit = n_text * 5 / 8;
+    for (size_t i = 0; i < n_text; i++) text[i] = ids[i * 7 % CONTEXT];
     stint_session *s = open_context(LONG_CHUNK, false, LONG_CONTEXT);
     size_t stretch = model_has_matrices() ? 768 : 256, sum = 0, most = 0, n = 0;
-    ok(st_session_prompt(s, 0, text, N, N, NULL));
-    for (size_t length = N - 60; length > EDIT; length -= 103, n++) {
+    ok(st_session_prompt(s, 0, text, n_text, n_text, NULL));
+    for (size_t length = n_text - 60; length > edit; length -= 103, n++) {
         ok(stint_session_truncate(s, 0, length));
         size_t border = st_state_restore(s, 0);
         assert_int_equal(border, length / stretch * stretch);
@@ -194,11 +196,11 @@ static void an_edit_is_computed_from_the_last_border(void **state) {
     print_message("%s: %zu edits, %zu tokens again at most, %zu on average\n", hybrid->name, n,
                   most, sum / n);
     assert_in_range(most, 1, stretch - 1);
-    text[EDIT] = (text[EDIT] + 1) % (int32_t)vocab;
-    ok(stint_session_truncate(s, 0, EDIT));
-    ok(st_session_prompt(s, 0, text + EDIT, N - EDIT, N, logits));
+    text[edit] = (text[edit] + 1) % (int32_t)vocab;
+    ok(stint_session_truncate(s, 0, edit));
+    ok(st_session_prompt(s, 0, text + edit, n_text - edit, n_text, logits));
     stint_session *fresh = open_context(LONG_CHUNK, false, LONG_CONTEXT);
-    ok(st_session_prompt(fresh, 0, text, N, N, wanted));
+    ok(st_session_prompt(fresh, 0, text, n_text, n_text, wanted));
     expect_wanted("edited");
     stint_session_close(fresh);
     stint_session_close(s);
