@@ -14,12 +14,17 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { LONG_CONTEXT = 2048, N_LONG = LONG_CONTEXT - TS_BOUNDED_STEPS };
+static size_t long_context(void) {
+    return ts_how_many(768, 2048, 2048);
+}
 
 // Under the least bound, for two sequences of a long context.
 static stint_session *open_long(void) {
-    stint_session_options o = {
-        .size = sizeof o, .n_threads = 2, .n_context = LONG_CONTEXT, .n_sequences = 2, .memory = 1};
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = (uint32_t)long_context(),
+                               .n_sequences = 2,
+                               .memory = 1};
     stint_session *s = NULL;
     unsigned long long mib = 0;
     assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_LIMIT);
@@ -41,10 +46,11 @@ static uint64_t read_by_a_step(stint_session *s, uint32_t sequence) {
 }
 
 static void fill(stint_session *s, uint32_t sequence) {
-    int32_t *ids = malloc(N_LONG * sizeof *ids);
-    for (size_t i = 0; i < N_LONG; i++) ids[i] = (int32_t)ts_random_below(ts_bounded_vocab());
+    size_t n = long_context() - TS_BOUNDED_STEPS;
+    int32_t *ids = malloc(n * sizeof *ids);
+    for (size_t i = 0; i < n; i++) ids[i] = (int32_t)ts_random_below(ts_bounded_vocab());
     assert_int_equal(stint_session_truncate(s, sequence, 0), STINT_OK);
-    assert_int_equal(stint_session_eval(s, sequence, ids, N_LONG, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_eval(s, sequence, ids, n, false, NULL), STINT_OK);
     free(ids);
 }
 
