@@ -14,16 +14,13 @@
 static stint_model *model;
 
 static int open_model(void **state) {
-    char path[600];
     stint_prepare_options o = {.size = sizeof o,
                                .n_tokens = 300,
                                .outliers = STINT_OUTLIERS_NONE,
                                .bits_low = 2,
                                .bits_high = 4};
     (void)state;
-    snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
-    ts_prepare(ts_trained(), path, &o);
-    assert_int_equal(stint_model_open(path, NULL, &model), STINT_OK);
+    model = ts_package(ts_trained(), "m", &o);
     return 0;
 }
 

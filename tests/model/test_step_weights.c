@@ -23,9 +23,8 @@ static stint_model *open_source(const char *name) {
 }
 
 static stint_model *open_package(const char *name) {
-    char source[200], path[600];
+    char source[200];
     bool neurons = strcmp(name, "relu-llama") == 0;
-    stint_model *m = NULL;
     stint_prepare_options o = {.size = sizeof o,
                                .n_tokens = 100,
                                .outliers = STINT_OUTLIERS_NONE,
@@ -34,10 +33,7 @@ static stint_model *open_package(const char *name) {
                                .sparse = 0.05f,
                                .neurons = neurons};
     snprintf(source, sizeof source, "fixtures/models/%s", name);
-    snprintf(path, sizeof path, "%s/%s.stint", ts_temp_folder(), name);
-    ts_prepare(ts_shared(source), path, &o);
-    if (stint_model_open(path, NULL, &m) != STINT_OK) fail_msg("%s", stint_error_text());
-    return m;
+    return ts_package(ts_shared(source), name, &o);
 }
 
 // What came, by kind.

@@ -28,16 +28,13 @@ static stint_model *model, *package; // float; INT8 with nested weights
 
 static int open_models(void **state) {
     (void)state;
-    char path[600];
     stint_prepare_options o = {.size = sizeof o,
                                .n_tokens = 300,
                                .outliers = STINT_OUTLIERS_NONE,
                                .bits_low = 2,
                                .bits_high = 4};
-    snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
-    ts_prepare(MODEL, path, &o);
     assert_int_equal(stint_model_open(MODEL, NULL, &model), STINT_OK);
-    assert_int_equal(stint_model_open(path, NULL, &package), STINT_OK);
+    package = ts_package(MODEL, "m", &o);
     return 0;
 }
 

@@ -20,16 +20,13 @@ static stint_session *session;
 
 static int open_model(void **state) {
     (void)state;
-    char path[600];
     stint_prepare_options o = {.size = sizeof o,
                                .n_tokens = 300,
                                .outliers = STINT_OUTLIERS_NONE,
                                .neurons = true,
                                .bits_low = 2,
                                .bits_high = 4};
-    snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
-    ts_prepare(ts_trained_sparse(), path, &o);
-    assert_int_equal(stint_model_open(path, NULL, &model), STINT_OK);
+    model = ts_package(ts_trained_sparse(), "m", &o);
     assert_int_equal(stint_session_open(model, NULL, &session), STINT_OK);
     return 0;
 }

@@ -35,7 +35,7 @@ static void nested_weights_are_pinned(void **state) {
     stint_session_close(s);
     char groups[ST_INT8_NAME_BYTES + 32]; // that steps of 3 bits read
     st_nested_groups_name("head", ts_bounded.lazy->weights.head.nested->bits[3], groups);
-    const char *const sections[] = {"layers.1.k.nested", groups};
+    const char *const sections[] = {"layers.2.k.nested", groups};
     for (size_t i = 0; i < 2; i++) {
         o.schedule = ts_bounded.schedule;
         ts_bounded_flip(sections[i], 70);
@@ -71,13 +71,13 @@ struct part {
 
 // Codes, and the groups of all precisions that two linears have. Returns how many.
 static size_t list_parts(struct part *parts) {
-    static const char *const codes[] = {"layers.0.q.nested", "layers.1.down.nested", "head.nested"};
+    static const char *const codes[] = {"layers.0.q.nested", "layers.5.down.nested", "head.nested"};
     const struct st_layer *layers = ts_bounded.lazy->weights.layers;
     const struct {
         const char *name;
         const struct st_nested_weight *weight;
-    } linears[] = {{"layers.0.gate", layers[0].ffn->gate.nested},
-                   {"layers.1.down", layers[1].ffn->down.nested}};
+    } linears[] = {{"layers.3.gate", layers[3].ffn->gate.nested},
+                   {"layers.11.down", layers[11].ffn->down.nested}};
     size_t n = 0, n_unread = 0;
     for (; n < sizeof codes / sizeof *codes; n++) {
         snprintf(parts[n].section, sizeof parts[n].section, "%s", codes[n]);

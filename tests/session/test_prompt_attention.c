@@ -23,10 +23,7 @@ static uint32_t vocab;
 
 static int open_package(void **state) {
     (void)state;
-    char package[600];
-    snprintf(package, sizeof package, "%s/novels.stint", ts_temp_folder());
-    ts_prepare(STINT_TESTS_DIR "/models/novels-2", package, NULL);
-    if (stint_model_open(package, NULL, &model) != STINT_OK) fail_msg("%s", stint_error_text());
+    model = ts_package(ts_built("models/novels-2"), "novels", NULL);
     stint_model_info info = {.size = sizeof info};
     assert_int_equal(stint_model_describe(model, &info), STINT_OK);
     vocab = info.vocab;
