@@ -5,6 +5,7 @@
 
 #include "session/weights/bounded.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,13 +72,16 @@ struct part {
 
 // Codes, and the groups of all precisions that two linears have. Returns how many.
 static size_t list_parts(struct part *parts) {
-    static const char *const codes[] = {"layers.0.q.nested", "layers.5.down.nested", "head.nested"};
+    static const char *const codes[] = {"layers.0.q.nested", "layers.2.down.nested", "head.nested"};
     const struct st_layer *layers = ts_bounded.lazy->weights.layers;
+    uint32_t last = ts_bounded.lazy->config.n_layers - 1;
+    char down[ST_INT8_NAME_BYTES];
+    snprintf(down, sizeof down, "layers.%" PRIu32 ".down", last);
     const struct {
         const char *name;
         const struct st_nested_weight *weight;
-    } linears[] = {{"layers.3.gate", layers[3].ffn->gate.nested},
-                   {"layers.11.down", layers[11].ffn->down.nested}};
+    } linears[] = {{"layers.1.gate", layers[1].ffn->gate.nested},
+                   {down, layers[last].ffn->down.nested}};
     size_t n = 0, n_unread = 0;
     for (; n < sizeof codes / sizeof *codes; n++) {
         snprintf(parts[n].section, sizeof parts[n].section, "%s", codes[n]);
@@ -101,7 +105,8 @@ static void damage_of_any_part_is_found(void **state) {
     struct part parts[3 + 2 * ST_NESTED_HIGHEST];
     size_t n_parts = list_parts(parts);
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
-    const uint64_t bounds[] = {ts_bounded_min(1), ts_bounded_min(1) + (2 << 20), 100 << 20};
+    uint64_t least = ts_bounded_min(1), some = (uint64_t)ts_bounded.lazy->config.n_layers << 17;
+    const uint64_t bounds[] = {least, least + some, 100 << 20};
     for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++)
         for (size_t i = 0; i < n_parts; i++) {
             if (!ts_is_long() && i % 3 != b) continue;
