@@ -24,8 +24,8 @@ struct panel {
     _Alignas(64) unsigned char code[ST_BLOCKS_CHUNK / 4][LANES][4];
     _Alignas(64) float scale[MAX_PARTS][LANES];
     _Alignas(64) float minimum[MAX_PARTS][LANES];
-    const unsigned char *next; // the same chunk of the next LANES rows
-    size_t row_bytes, chunk_bytes;
+    const unsigned char *next; // of the next LANES rows, as many bytes as the panel has
+    size_t next_bytes;         // for each part
 };
 
 // Of a chunk.
@@ -65,8 +65,7 @@ INLINE void add_columns(const struct panel *p, size_t n_parts, bool by_16, int b
                         const struct st_blocks_chunk *x, size_t x_col, size_t n_columns, bool ahead,
                         float *acc) {
     for (size_t part = 0; part < n_parts; part++) {
-        for (size_t r = part * LANES / n_parts; r < (part + 1) * LANES / n_parts && ahead; r++)
-            st_prefetch_soon(p->next + r * p->row_bytes, p->chunk_bytes);
+        if (ahead) st_prefetch_soon(p->next + part * p->next_bytes, p->next_bytes);
         add_part(p, part, by_16, bits, minima, x, x_col, n_columns, acc);
     }
 }
@@ -174,9 +173,6 @@ INLINE void unpack_panel(const struct type *t, const unsigned char *b, size_t ro
 
 INLINE void make_panel(const struct type *t, const unsigned char *b, size_t row_bytes, size_t n,
                        struct panel *to) {
-    to->next = b + LANES * row_bytes;
-    to->row_bytes = row_bytes;
-    to->chunk_bytes = t->chunk_bytes;
     if (!t->pack || !t->pack(b, row_bytes, n, to)) unpack_panel(t, b, row_bytes, n, to);
 }
 
@@ -198,13 +194,16 @@ INLINE void panel_rows(const struct type *t, add_fn *add, const unsigned char *w
                        size_t k, const struct st_blocks_chunk *x, size_t n_columns, float *y,
                        size_t y_col) {
     _Alignas(64) float acc[ST_BLOCKS_MAX_COLUMNS * MAX_PARTS * LANES];
-    struct panel panel;
     size_t n_chunks = st_blocks_chunks(k), step = parts_of(t->by_16) * LANES;
+    struct panel panel;
+    panel.next = w + LANES * row_bytes;
+    panel.next_bytes = st_ceil_div(LANES * row_bytes, k / ST_BLOCKS_PART * (t->by_16 ? 2 : 1));
     memset(acc, 0, n_columns * step * sizeof *acc);
     for (size_t i = 0; i < n_chunks; i++) {
         size_t n = st_min(ST_BLOCKS_CHUNK, k - i * ST_BLOCKS_CHUNK) / ST_BLOCKS_PART;
         make_panel(t, w + i * t->chunk_bytes, row_bytes, n, &panel);
         add(&panel, t->by_16 ? 2 * n : n, x + i, n_chunks, n_columns, acc);
+        panel.next += parts_of(t->by_16) * panel.next_bytes;
     }
     for (size_t c = 0; c < n_columns; c++)
         floats_store(y + c * y_col, parts_total(acc + c * step, t->by_16));
