@@ -55,7 +55,8 @@ struct worker {
 
 static size_t range_after(const struct st_pool *pool, size_t from) {
     size_t left = pool->loop.n_items - from;
-    return st_min(left, st_max(pool->loop.least, left / (SHARES_PER_THREAD * pool->n_threads)));
+    size_t share = left / (SHARES_PER_THREAD * pool->n_threads);
+    return st_min(left, st_round_up(st_max(share, 1), pool->loop.least));
 }
 
 static void take_items(struct st_pool *pool, size_t worker) {

@@ -28,7 +28,7 @@ void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_i
 // Called for ranges [from, to) that make up [0, n).
 typedef void st_pool_range_fn(void *context, size_t from, size_t to, size_t worker);
 
-// The same in ranges of at least `least` items, but for the last. pre: least > 0.
+// The same in ranges of `least` items or a multiple of that, but for the last. pre: least > 0.
 void st_pool_run_ranges(struct st_pool *pool, st_pool_range_fn *fn, void *context, size_t n,
                         size_t least);
 

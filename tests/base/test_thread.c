@@ -66,7 +66,7 @@ static void thread_pool_runs_each_item_once(void **state) {
 static void count_range(void *context, size_t from, size_t to, size_t worker) {
     struct loop *loop = context;
     if (from >= to) loop->bad_range = true;
-    if (to - from < loop->least && to < loop->n_items) loop->bad_range = true;
+    if (to < loop->n_items && (to - from) % loop->least != 0) loop->bad_range = true;
     for (size_t i = from; i < to; i++) count(context, i, worker);
     loop->n_ranges++;
 }
