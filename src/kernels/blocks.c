@@ -57,6 +57,18 @@ bool st_blocks_has(enum st_dtype dtype) {
     return st_blocks_select(0)->fn[dtype] != NULL;
 }
 
+// Of an input whose last chunk has the first `bytes` elements alone.
+static void arrange_repeated(const struct st_blocks *kernel, size_t bytes,
+                             struct st_blocks_chunk *x) {
+    for (size_t at = bytes; at < ST_BLOCKS_CHUNK; at += bytes) {
+        memcpy(x->high + at, x->high, bytes);
+        memcpy(x->low + at, x->low, bytes);
+    }
+    kernel->arrange(x);
+    memset(x->high + bytes, 0, ST_BLOCKS_CHUNK - bytes);
+    memset(x->low + bytes, 0, ST_BLOCKS_CHUNK - bytes);
+}
+
 void st_blocks_quantize(const struct st_blocks *kernel, const float *x, size_t k, size_t chunk,
                         struct st_blocks_chunk *to) {
     size_t first = chunk * ST_BLOCKS_CHUNK, n = st_min(ST_BLOCKS_CHUNK, k - first);
@@ -65,5 +77,8 @@ void st_blocks_quantize(const struct st_blocks *kernel, const float *x, size_t k
         kernel->quantize(x + first + part * ST_BLOCKS_PART, to->high + part * ST_BLOCKS_PART,
                          to->low + part * ST_BLOCKS_PART, to->q + part * ST_BLOCKS_PART,
                          to->scale + part, to->sum + part, to->half_sum + 2 * part);
-    if (kernel->arrange) kernel->arrange(to);
+    if (kernel->arrange && (n == 2 * ST_BLOCKS_PART || n == 4 * ST_BLOCKS_PART))
+        arrange_repeated(kernel, n, to);
+    else if (kernel->arrange)
+        kernel->arrange(to);
 }

@@ -33,7 +33,8 @@ struct st_blocks_chunk {
     float sum[ST_BLOCKS_PARTS];          // scale times the part's sum of q
     float half_sum[2 * ST_BLOCKS_PARTS]; // the same of 16 elements each
     // high and low again in the order of kernels that arrange codes: of blocks_arranged.h both, of
-    // blocks_arranged_512.h the first.
+    // blocks_arranged_512.h the first. Of two or four parts in place of all eight, those again and
+    // again (blocks_shared.h).
     int8_t by_blocks[2][ST_BLOCKS_CHUNK], by_pairs[2][ST_BLOCKS_CHUNK];
 };
 

@@ -155,6 +155,12 @@ INLINE void wide_split(wide v, halves *low, halves *high) {
 INLINE sums sums_zero(void) {
     return (sums){{_mm256_setzero_ps(), _mm256_setzero_ps()}};
 }
+INLINE halves sums_of_parts(const sums *sum) {
+    return sum->of[0];
+}
+INLINE void sums_set_parts(sums *sum, halves v) {
+    sum->of[0] = v;
+}
 INLINE float sums_total(const sums *sum, bool by_16) {
     return halves_total(by_16 ? _mm256_add_ps(sum->of[0], sum->of[1]) : sum->of[0]);
 }
@@ -178,9 +184,8 @@ INLINE __m256i eight_sums(const codes *code, size_t i, size_t n_pairs,
 typedef __m256i part_sums; // exact, of 8 parts
 INLINE void sums_add_parts(sums *sum, part_sums parts, halves scale, halves minimum,
                            const struct st_blocks_chunk *x, bool minima) {
-    __m256 scales = _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale));
-    sum->of[0] = _mm256_fmadd_ps(floats_of(parts), scales, sum->of[0]);
-    if (minima) sum->of[0] = _mm256_fnmadd_ps(minimum, _mm256_loadu_ps(x->sum), sum->of[0]);
+    sum->of[0] = halves_add_parts(sum->of[0], parts, scale, minimum, _mm256_loadu_ps(x->scale),
+                                  _mm256_loadu_ps(x->sum), minima);
 }
 INLINE void sums_add_32(sums *sum, const codes *code, halves scale, halves minimum, size_t n_pairs,
                         const struct st_blocks_chunk *x, int bits, bool minima) {

@@ -130,6 +130,12 @@ INLINE halves wide_fold(wide v) {
 INLINE sums sums_zero(void) {
     return (sums){_mm256_setzero_ps(), _mm512_setzero_ps()};
 }
+INLINE halves sums_of_parts(const sums *sum) {
+    return sum->of_32;
+}
+INLINE void sums_set_parts(sums *sum, halves v) {
+    sum->of_32 = v;
+}
 INLINE float sums_total(const sums *sum, bool by_16) {
     return halves_total(by_16 ? wide_fold(sum->of_16) : sum->of_32);
 }
@@ -154,10 +160,9 @@ INLINE __m512i sixteen_sums(const codes *code, size_t n_pairs, const struct st_b
 }
 INLINE void sums_add_parts(sums *sum, part_sums parts, halves scale, halves minimum,
                            const struct st_blocks_chunk *x, bool minima) {
-    __m256 scales = _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale));
     (void)minima;
-    sum->of_32 = _mm256_fmadd_ps(_mm256_cvtepi32_ps(parts), scales, sum->of_32);
-    sum->of_32 = _mm256_fnmadd_ps(minimum, _mm256_loadu_ps(x->sum), sum->of_32);
+    sum->of_32 = halves_add_parts(sum->of_32, parts, scale, minimum, _mm256_loadu_ps(x->scale),
+                                  _mm256_loadu_ps(x->sum), true);
 }
 INLINE void sums_add_32(sums *sum, const codes *code, halves scale, halves minimum, size_t n_pairs,
                         const struct st_blocks_chunk *x, int bits, bool minima) {

@@ -84,6 +84,21 @@ INLINE __m256i arranged_code(const arranged *v, size_t i) {
     return v->table ? looked_up(v->table, code) : code;
 }
 
+// ---- Blocks of several rows, for blocks_few.h: n_parts of each, one row's behind another's
+
+#define SHARED_TAILS
+// In pieces that are loaded as they were stored: codes are the last 16 bytes of a block.
+INLINE void gather_blocks(const unsigned char *const *row, size_t n_rows, size_t n_parts,
+                          size_t block, unsigned char *to) {
+    UNROLLED for (size_t r = 0; r < n_rows; r++) UNROLLED for (size_t p = 0; p < n_parts; p++) {
+        const unsigned char *from = row[r] + p * block;
+        __m128i code = _mm_loadu_si128((const void *)(from + block - 16));
+        _mm_storel_epi64((void *)to, _mm_loadl_epi64((const void *)from));
+        _mm_storeu_si128((void *)(to + block - 16), code);
+        to += block;
+    }
+}
+
 // ---- Products
 
 INLINE void dots_add_code(dots *d, const arranged *v, const int8_t x[2][ST_BLOCKS_CHUNK],

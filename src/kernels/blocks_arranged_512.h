@@ -122,6 +122,24 @@ INLINE void halves_pairs_at(const unsigned char *b, size_t stride, size_t n, hal
     *second = _mm512_extractf32x8_ps(both, 1);
 }
 
+// ---- Blocks of several rows, for blocks_few.h: n_parts of each, one row's behind another's
+
+#define SHARED_TAILS
+INLINE void gather_blocks(const unsigned char *const *row, size_t n_rows, size_t n_parts,
+                          size_t block, unsigned char *to) {
+    const size_t bytes = n_parts * block;
+    UNROLLED for (size_t i = 0; i < 3; i++) {
+        __m512i v = _mm512_setzero_si512();
+        UNROLLED for (size_t r = 0; r < n_rows; r++) {
+            size_t first = st_max(r * bytes, 64 * i), end = st_min((r + 1) * bytes, 64 * (i + 1));
+            if (first >= end) continue;
+            uint64_t mask = (UINT64_MAX >> (64 - (end - first))) << (first - 64 * i);
+            v = _mm512_mask_loadu_epi8(v, mask, row[r] - r * bytes + 64 * i);
+        }
+        _mm512_store_si512(to + 64 * i, v);
+    }
+}
+
 // ---- Products
 
 typedef __m256i part_sums; // exact, of 8 parts

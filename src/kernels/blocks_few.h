@@ -32,19 +32,19 @@ INLINE void add_arranged(const struct type *t, const unsigned char *b, size_t n,
 #endif
 
 #if defined ARRANGED && defined TWO_ROWS
-// Of two rows, times one column.
+// A whole chunk of two rows, times one column.
 INLINE void add_arranged_rows(const struct type *t, const unsigned char *first,
-                              const unsigned char *second, size_t n,
-                              const struct st_blocks_chunk *x, sums *a, sums *b) {
+                              const unsigned char *second, const struct st_blocks_chunk *x, sums *a,
+                              sums *b) {
     struct unpacked u;
-    arranged v[2] = {t->arrange(first, n), t->arrange(second, n)};
+    arranged v[2] = {t->arrange(first, ST_BLOCKS_PARTS), t->arrange(second, ST_BLOCKS_PARTS)};
     part_sums parts[2];
-    prefetch(first, n * t->chunk_bytes / ST_BLOCKS_PARTS);
-    prefetch(second, n * t->chunk_bytes / ST_BLOCKS_PARTS);
+    prefetch(first, t->chunk_bytes);
+    prefetch(second, t->chunk_bytes);
     arranged_sums_of_rows(v, x, parts);
-    t->unpack(first, n, PAIRS, &u);
+    t->unpack(first, ST_BLOCKS_PARTS, PAIRS, &u);
     sums_add_parts(a, parts[0], u.scale, u.minimum, x, true);
-    t->unpack(second, n, PAIRS, &u);
+    t->unpack(second, ST_BLOCKS_PARTS, PAIRS, &u);
     sums_add_parts(b, parts[1], u.scale, u.minimum, x, true);
 }
 #endif
@@ -82,10 +82,7 @@ INLINE void add_any_tail(const struct type *t, const unsigned char *b, size_t n,
 #ifdef ARRANGED_TAILS
     if (t->arrange && n > 2) { // of two parts, most of that would be for nothing
         prefetch(b, n * t->chunk_bytes / ST_BLOCKS_PARTS);
-        if (n == 4) // a constant
-            add_arranged(t, b, 4, x, x_col, n_columns, sum);
-        else
-            add_arranged(t, b, n, x, x_col, n_columns, sum);
+        add_arranged(t, b, n, x, x_col, n_columns, sum);
         return;
     }
 #endif
@@ -123,8 +120,8 @@ INLINE void two_rows(const struct type *t, const unsigned char *first, const uns
         struct unpacked u, v;
 #ifdef ARRANGED
         if (t->arrange) {
-            add_arranged_rows(t, first + i * t->chunk_bytes, second + i * t->chunk_bytes,
-                              ST_BLOCKS_PARTS, x + i, &a, &b);
+            add_arranged_rows(t, first + i * t->chunk_bytes, second + i * t->chunk_bytes, x + i, &a,
+                              &b);
             continue;
         }
 #endif
@@ -138,11 +135,6 @@ INLINE void two_rows(const struct type *t, const unsigned char *first, const uns
     if (!t->arrange) two_split(sum, &a, &b);
     if (t->items < ST_BLOCKS_CHUNK) {
         size_t n = k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART;
-        if (t->arrange && n == 4) {
-            add_arranged_rows(t, first + whole * t->chunk_bytes, second + whole * t->chunk_bytes, 4,
-                              x + whole, &a, &b);
-            n = 0;
-        }
         add_any_tail(t, first + whole * t->chunk_bytes, n, x + whole, n_chunks, 1, &a);
         add_any_tail(t, second + whole * t->chunk_bytes, n, x + whole, n_chunks, 1, &b);
     }
@@ -164,32 +156,67 @@ INLINE void pair_of_rows(const struct type *t, const unsigned char *first,
     one_row(t, second, k, x, 1, y_second, 1);
 }
 
-// Rows times one column.
+#ifdef SHARED_TAILS
+#include "kernels/blocks_shared.h"
+#else
+#define share_rows(t, w, row_bytes, first, ...) (first)
+#endif
+
+// ---- All rows; n_parts: what is left of those that share a chunk, else 0, a constant here
+
+// Times one column.
 INLINE void stream_rows(const struct type *t, const unsigned char *w, size_t row_bytes,
-                        size_t n_rows, size_t k, const struct st_blocks_chunk *x, float *y) {
-    size_t half = st_stream_rows(n_rows, row_bytes);
-    size_t r = 0;
+                        size_t n_rows, size_t n_parts, size_t k, const struct st_blocks_chunk *x,
+                        float *y) {
+    size_t half = st_stream_rows(n_rows, row_bytes), r = 0;
+    if (n_parts && half) r = share_rows(t, w, row_bytes, 0, half, half, n_parts, k, x, 1, y, 1);
     for (; r < half; r++)
         pair_of_rows(t, w + r * row_bytes, w + (half + r) * row_bytes, k, x, y + r, y + half + r);
-    for (r = 2 * half; r + 2 <= n_rows; r += 2)
+    r = 2 * half;
+    if (n_parts) r = share_rows(t, w, row_bytes, r, n_rows, 0, n_parts, k, x, 1, y, 1);
+    for (; r + 2 <= n_rows; r += 2)
         pair_of_rows(t, w + r * row_bytes, w + (r + 1) * row_bytes, k, x, y + r, y + r + 1);
     if (r < n_rows) one_row(t, w + r * row_bytes, k, x, 1, y + r, 1);
 }
 
+// Times n_columns, a constant here.
+INLINE void row_by_row(const struct type *t, const unsigned char *w, size_t row_bytes,
+                       size_t n_rows, size_t n_parts, size_t k, const struct st_blocks_chunk *x,
+                       size_t n_columns, float *y, size_t y_col) {
+    size_t r = 0;
+    if (n_parts) r = share_rows(t, w, row_bytes, 0, n_rows, 0, n_parts, k, x, n_columns, y, y_col);
+    for (; r < n_rows; r++) one_row(t, w + r * row_bytes, k, x, n_columns, y + r, y_col);
+}
+
 #define COLUMNS(n)                                                                                 \
     case n:                                                                                        \
-        for (size_t r = 0; r < n_rows; r++) one_row(t, w + r * row_bytes, k, x, n, y + r, y_col);  \
+        row_by_row(t, w, row_bytes, n_rows, n_parts, k, x, n, y, y_col);                           \
         break;
 // Up to FEW columns.
-INLINE void few_columns(const struct type *t, const unsigned char *w, size_t row_bytes,
-                        size_t n_rows, size_t k, const struct st_blocks_chunk *x, size_t n_columns,
-                        float *y, size_t y_col) {
+INLINE void few_columns_by(const struct type *t, const unsigned char *w, size_t row_bytes,
+                           size_t n_rows, size_t n_parts, size_t k, const struct st_blocks_chunk *x,
+                           size_t n_columns, float *y, size_t y_col) {
     switch (n_columns) {
     case 1:
-        stream_rows(t, w, row_bytes, n_rows, k, x, y);
+        stream_rows(t, w, row_bytes, n_rows, n_parts, k, x, y);
         break;
         COLUMNS(2)
         COLUMNS(3)
         COLUMNS(4)
     }
+}
+
+INLINE void few_columns(const struct type *t, const unsigned char *w, size_t row_bytes,
+                        size_t n_rows, size_t k, const struct st_blocks_chunk *x, size_t n_columns,
+                        float *y, size_t y_col) {
+#ifdef SHARED_TAILS
+    size_t left = k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART;
+    bool shared = t->arrange && t->items < ST_BLOCKS_CHUNK;
+    if (shared && left == 2)
+        few_columns_by(t, w, row_bytes, n_rows, 2, k, x, n_columns, y, y_col);
+    else if (shared && left == 4)
+        few_columns_by(t, w, row_bytes, n_rows, 4, k, x, n_columns, y, y_col);
+    else
+#endif
+        few_columns_by(t, w, row_bytes, n_rows, 0, k, x, n_columns, y, y_col);
 }

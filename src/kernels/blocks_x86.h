@@ -7,6 +7,7 @@
 #include "kernels/prefetch.h"
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -88,6 +89,13 @@ INLINE void halves_pairs_one_by_one(const unsigned char *p, size_t stride, size_
     *second = _mm256_castpd_ps(_mm256_permute4x64_pd(odd, 0xd8));
 }
 
+// Sums plus exact * scale * x_scale - minimum * x_sum, of eight parts.
+INLINE halves halves_add_parts(halves sum, __m256i exact, halves scale, halves minimum,
+                               halves x_scale, halves x_sum, bool minima) {
+    sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact), _mm256_mul_ps(scale, x_scale), sum);
+    return minima ? _mm256_fnmadd_ps(minimum, x_sum, sum) : sum;
+}
+
 // ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)).
 INLINE float halves_total(halves v) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -100,6 +108,38 @@ INLINE void halves_store(float *p, halves v) {
 
 INLINE void prefetch(const unsigned char *p, size_t bytes) {
     st_prefetch(p, bytes);
+}
+
+// ---- Rows that share a chunk (blocks_few.h): n_parts parts, two or four, of four or two rows
+
+enum { SHARING = 4 }; // most rows
+
+// p[n_parts] again and again.
+INLINE halves halves_repeat(const float *p, size_t n_parts) {
+    if (n_parts == 4) return _mm256_broadcast_ps((const __m128 *)(const void *)p);
+    double two;
+    memcpy(&two, p, sizeof two);
+    return _mm256_castpd_ps(_mm256_set1_pd(two));
+}
+// The first n_parts of each row.
+INLINE halves halves_shared(const halves *row, size_t n_parts) {
+    if (n_parts == 4) return _mm256_permute2f128_ps(row[0], row[1], 0x20);
+    __m128 low = _mm_movelh_ps(_mm256_castps256_ps128(row[0]), _mm256_castps256_ps128(row[1]));
+    __m128 high = _mm_movelh_ps(_mm256_castps256_ps128(row[2]), _mm256_castps256_ps128(row[3]));
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
+}
+// And back.
+INLINE void halves_share_out(halves v, size_t n_parts, halves *row) {
+    __m256 upper = _mm256_castps128_ps256(_mm256_extractf128_ps(v, 1));
+    if (n_parts == 4) {
+        row[0] = _mm256_blend_ps(row[0], v, 0x0f);
+        row[1] = _mm256_blend_ps(row[1], upper, 0x0f);
+        return;
+    }
+    row[0] = _mm256_blend_ps(row[0], v, 0x03);
+    row[1] = _mm256_blend_ps(row[1], _mm256_permute_ps(v, 0xee), 0x03);
+    row[2] = _mm256_blend_ps(row[2], upper, 0x03);
+    row[3] = _mm256_blend_ps(row[3], _mm256_permute_ps(upper, 0xee), 0x03);
 }
 
 #endif
