@@ -237,6 +237,8 @@ static void check_shapes(const struct st_blocks *row, enum st_dtype dtype) {
     for (size_t i = 0; i < N_OF(rows); i++)
         check_product(row, dtype, rows[i], lengths[i % N_OF(lengths)], 1 + ts_random_below(16));
     check_product(row, dtype, 801, 512, 1); // two streams and an odd row
+    check_product(row, dtype, 231, 576, 1); // and rows that share a chunk
+    check_product(row, dtype, 231, 640, 1);
     for (size_t i = 0; i < N_OF(lengths); i++)
         check_product(row, dtype, 2, lengths[i], 1 + ts_random_below(3));
 }
@@ -249,8 +251,9 @@ static void any_shape_is_right(void **state) {
 // ---- Laws
 
 // Not a bit of an output depends on which rows and columns are computed in the same call.
-static void check_neighbours(const struct st_blocks *row, enum st_dtype dtype) {
-    struct product p = make(dtype, 23, 352, 3 + ts_random_below(14));
+static void check_alone(const struct st_blocks *row, enum st_dtype dtype, size_t k,
+                        size_t n_columns) {
+    struct product p = make(dtype, 23, k, n_columns);
     quantize(&p, row);
     multiply(&p, row);
     for (size_t r = 0; r < p.n_rows; r++)
@@ -262,6 +265,13 @@ static void check_neighbours(const struct st_blocks *row, enum st_dtype dtype) {
             assert_memory_equal(&alone, (float *)p.y.data + c * p.y_col + r, sizeof alone);
         }
     discard(&p, row->name);
+}
+
+static void check_neighbours(const struct st_blocks *row, enum st_dtype dtype) {
+    const size_t lengths[] = {352, 320, 384}; // of the latter, rows share a chunk
+    check_alone(row, dtype, lengths[0], 3 + ts_random_below(14));
+    for (size_t i = 0; i < N_OF(lengths); i++)
+        for (size_t n = 1; n <= 4; n++) check_alone(row, dtype, lengths[i], n);
 }
 
 static void outputs_do_not_depend_on_their_neighbours(void **state) {
@@ -292,12 +302,13 @@ static void not_finite_stays_in_its_column(void **state) {
 
 // ---- Inputs
 
-// The orders of blocks_arranged.h, register by register and lane by lane.
-static void check_arranged(const struct st_blocks_chunk *x) {
+// The orders of blocks_arranged.h, register by register and lane by lane, of the first n elements
+// again and again.
+static void check_arranged(const struct st_blocks_chunk *x, size_t n_elements) {
     for (size_t at = 0; at < ST_BLOCKS_CHUNK; at++) {
         size_t j = at / 64, n = at / 32 % 2, half = at / 16 % 2, lane = at / 4 % 4, i = at % 4;
-        size_t block = 32 * (2 * lane + half) + 16 * n + 4 * j + i;
-        size_t pair = 32 * (2 * lane + n) + 16 * half + 4 * j + i;
+        size_t block = (32 * (2 * lane + half) + 16 * n + 4 * j + i) % n_elements;
+        size_t pair = (32 * (2 * lane + n) + 16 * half + 4 * j + i) % n_elements;
         assert_int_equal(x->by_blocks[0][at], x->high[block]);
         assert_int_equal(x->by_blocks[1][at], x->low[block]);
         assert_int_equal(x->by_pairs[0][at], x->high[pair]);
@@ -306,32 +317,34 @@ static void check_arranged(const struct st_blocks_chunk *x) {
 }
 
 // The order of blocks_arranged_512.h.
-static void check_arranged_512(const struct st_blocks_chunk *x) {
+static void check_arranged_512(const struct st_blocks_chunk *x, size_t n_elements) {
     for (size_t at = 0; at < ST_BLOCKS_CHUNK; at++) {
         size_t reg = at / 64, lane = at / 4 % 16, i = at % 4;
         size_t from = 32 * (lane % 8) + 16 * (reg % 2) + 8 * (reg / 2) + 4 * (lane / 8) + i;
-        assert_int_equal(x->by_blocks[0][at], x->high[from]);
-        assert_int_equal(x->by_blocks[1][at], x->low[from]);
+        assert_int_equal(x->by_blocks[0][at], x->high[from % n_elements]);
+        assert_int_equal(x->by_blocks[1][at], x->low[from % n_elements]);
     }
 }
 
-static void check_quantized(const struct st_blocks *row, float range) {
-    enum { N = ST_BLOCKS_CHUNK + 96 };
-    struct kc_array x = kc_floats(N, range);
+// Of a whole chunk and one with `left` elements.
+static void check_quantized(const struct st_blocks *row, float range, size_t left) {
+    const size_t n = ST_BLOCKS_CHUNK + left;
+    struct kc_array x = kc_floats(n, range);
     for (size_t chunk = 0; chunk < 2; chunk++) {
         struct st_blocks_chunk got, wanted;
         memset(&got, 0xa5, sizeof got);
         memset(&wanted, 0x5a, sizeof wanted);
-        st_blocks_quantize(row, x.data, N, chunk, &got);
-        st_blocks_quantize(st_blocks_select(0), x.data, N, chunk, &wanted);
+        st_blocks_quantize(row, x.data, n, chunk, &got);
+        st_blocks_quantize(st_blocks_select(0), x.data, n, chunk, &wanted);
         assert_memory_equal(&got, &wanted, offsetof(struct st_blocks_chunk, by_blocks));
+        size_t repeated = chunk == 1 && left != 96 ? left : ST_BLOCKS_CHUNK;
         if (row->arrange && row->isa & ST_CPU_AVX512)
-            check_arranged_512(&got);
+            check_arranged_512(&got, repeated);
         else if (row->arrange)
-            check_arranged(&got);
+            check_arranged(&got, repeated);
         for (size_t i = 0; i < ST_BLOCKS_CHUNK; i++) {
             size_t from = chunk * ST_BLOCKS_CHUNK + i;
-            float value = from < N ? ((float *)x.data)[from] : 0.0f;
+            float value = from < n ? ((float *)x.data)[from] : 0.0f;
             float step = got.scale[i / ST_BLOCKS_PART];
             float q = (float)(128 * got.high[i] + got.low[i]);
             assert_true(fabsf(step * q - value) <= 0.505f * step);
@@ -349,7 +362,8 @@ static void inputs_are_quantized_alike_and_to_half_a_step(void **state) {
         if ((row->isa & st_cpu_flags()) != row->isa) continue;
         // Below 2^-100 an input is 0 (quantize_float.h).
         const float ranges[] = {0.0f, 1.0f, 1e-28f, 1e30f};
-        for (size_t i = 0; i < N_OF(ranges); i++) check_quantized(row, ranges[i]);
+        for (size_t i = 0; i < N_OF(ranges); i++)
+            for (size_t left = 64; left <= 128; left += 32) check_quantized(row, ranges[i], left);
     }
 }
 
