@@ -158,65 +158,38 @@ INLINE void pair_of_rows(const struct type *t, const unsigned char *first,
 
 #ifdef SHARED_TAILS
 #include "kernels/blocks_shared.h"
-#else
-#define share_rows(t, w, row_bytes, first, ...) (first)
 #endif
 
-// ---- All rows; n_parts: what is left of those that share a chunk, else 0, a constant here
-
-// Times one column.
+// Rows times one column.
 INLINE void stream_rows(const struct type *t, const unsigned char *w, size_t row_bytes,
-                        size_t n_rows, size_t n_parts, size_t k, const struct st_blocks_chunk *x,
-                        float *y) {
-    size_t half = st_stream_rows(n_rows, row_bytes), r = 0;
-    if (n_parts && half) r = share_rows(t, w, row_bytes, 0, half, half, n_parts, k, x, 1, y, 1);
+                        size_t n_rows, size_t k, const struct st_blocks_chunk *x, float *y) {
+    size_t half = st_stream_rows(n_rows, row_bytes);
+    size_t r = 0;
     for (; r < half; r++)
         pair_of_rows(t, w + r * row_bytes, w + (half + r) * row_bytes, k, x, y + r, y + half + r);
-    r = 2 * half;
-    if (n_parts) r = share_rows(t, w, row_bytes, r, n_rows, 0, n_parts, k, x, 1, y, 1);
-    for (; r + 2 <= n_rows; r += 2)
+    for (r = 2 * half; r + 2 <= n_rows; r += 2)
         pair_of_rows(t, w + r * row_bytes, w + (r + 1) * row_bytes, k, x, y + r, y + r + 1);
     if (r < n_rows) one_row(t, w + r * row_bytes, k, x, 1, y + r, 1);
 }
 
-// Times n_columns, a constant here.
-INLINE void row_by_row(const struct type *t, const unsigned char *w, size_t row_bytes,
-                       size_t n_rows, size_t n_parts, size_t k, const struct st_blocks_chunk *x,
-                       size_t n_columns, float *y, size_t y_col) {
-    size_t r = 0;
-    if (n_parts) r = share_rows(t, w, row_bytes, 0, n_rows, 0, n_parts, k, x, n_columns, y, y_col);
-    for (; r < n_rows; r++) one_row(t, w + r * row_bytes, k, x, n_columns, y + r, y_col);
-}
-
 #define COLUMNS(n)                                                                                 \
     case n:                                                                                        \
-        row_by_row(t, w, row_bytes, n_rows, n_parts, k, x, n, y, y_col);                           \
+        for (; r < n_rows; r++) one_row(t, w + r * row_bytes, k, x, n, y + r, y_col);              \
         break;
 // Up to FEW columns.
-INLINE void few_columns_by(const struct type *t, const unsigned char *w, size_t row_bytes,
-                           size_t n_rows, size_t n_parts, size_t k, const struct st_blocks_chunk *x,
-                           size_t n_columns, float *y, size_t y_col) {
+INLINE void few_columns(const struct type *t, const unsigned char *w, size_t row_bytes,
+                        size_t n_rows, size_t k, const struct st_blocks_chunk *x, size_t n_columns,
+                        float *y, size_t y_col) {
+    size_t r = 0;
+#ifdef SHARED_TAILS
+    r = share_chunks(t, w, row_bytes, n_rows, k, x, n_columns, y, y_col);
+#endif
     switch (n_columns) {
     case 1:
-        stream_rows(t, w, row_bytes, n_rows, n_parts, k, x, y);
+        stream_rows(t, w + r * row_bytes, row_bytes, n_rows - r, k, x, y + r);
         break;
         COLUMNS(2)
         COLUMNS(3)
         COLUMNS(4)
     }
-}
-
-INLINE void few_columns(const struct type *t, const unsigned char *w, size_t row_bytes,
-                        size_t n_rows, size_t k, const struct st_blocks_chunk *x, size_t n_columns,
-                        float *y, size_t y_col) {
-#ifdef SHARED_TAILS
-    size_t left = k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART;
-    bool shared = t->arrange && t->items < ST_BLOCKS_CHUNK;
-    if (shared && left == 2)
-        few_columns_by(t, w, row_bytes, n_rows, 2, k, x, n_columns, y, y_col);
-    else if (shared && left == 4)
-        few_columns_by(t, w, row_bytes, n_rows, 4, k, x, n_columns, y, y_col);
-    else
-#endif
-        few_columns_by(t, w, row_bytes, n_rows, 0, k, x, n_columns, y, y_col);
 }

@@ -34,48 +34,79 @@ INLINE void add_shared_tail(const struct type *t, const unsigned char *const *ta
     }
 }
 
-// As many rows as make up a chunk with what is left of them.
-INLINE void sharing_rows(const struct type *t, const unsigned char *const *row, size_t n_parts,
-                         size_t k, const struct st_blocks_chunk *x, size_t n_columns,
-                         float *const *y, size_t y_col) {
-    const size_t n_rows = ST_BLOCKS_PARTS / n_parts;
-    const unsigned char *tail[SHARING];
-    size_t n_chunks = st_blocks_chunks(k), whole = k / ST_BLOCKS_CHUNK, r = 0;
-    sums sum[SHARING][FEW];
-    UNROLLED for (size_t i = 0; i < n_rows; i++) {
-        tail[i] = row[i] + whole * t->chunk_bytes;
-        COLUMN_BY_COLUMN for (size_t c = 0; c < n_columns; c++) sum[i][c] = sums_zero();
-    }
+// Whole chunks of rows, into sum[n_rows]. Loops that are not unrolled, as this is built for each
+// type.
+INLINE void add_whole_chunks(const struct type *t, const unsigned char *const *row, size_t n_rows,
+                             size_t whole, const struct st_blocks_chunk *x, size_t x_col,
+                             size_t n_columns, sums (*sum)[FEW]) {
 #ifdef TWO_ROWS
-    if (n_columns == 1)
-        UNROLLED for (; r < n_rows; r += 2) for (size_t i = 0; i < whole; i++)
+    UNROLLED for (size_t r = 0; r < n_rows && n_columns == 1; r += 2) {
+        sums a = sums_zero(), b = sums_zero();
+        for (size_t i = 0; i < whole; i++)
             add_arranged_rows(t, row[r] + i * t->chunk_bytes, row[r + 1] + i * t->chunk_bytes,
-                              x + i, &sum[r][0], &sum[r + 1][0]);
+                              x + i, &a, &b);
+        sum[r][0] = a;
+        sum[r + 1][0] = b;
+    }
+    if (n_columns == 1) return;
 #endif
-    UNROLLED for (; r < n_rows; r++) for (size_t i = 0; i < whole; i++)
-        add_whole(t, row[r] + i * t->chunk_bytes, x + i, n_chunks, n_columns, sum[r]);
-    add_shared_tail(t, tail, n_parts, x + whole, n_chunks, n_columns, sum);
-    UNROLLED for (size_t i = 0; i < n_rows; i++)
-        COLUMN_BY_COLUMN for (size_t c = 0; c < n_columns; c++) y[i][c * y_col] =
-            sums_total(&sum[i][c], false);
+    for (size_t r = 0; r < n_rows; r++) {
+        sums of_row[FEW];
+        COLUMN_BY_COLUMN for (size_t c = 0; c < n_columns; c++) of_row[c] = sums_zero();
+        for (size_t i = 0; i < whole; i++)
+            add_whole(t, row[r] + i * t->chunk_bytes, x + i, x_col, n_columns, of_row);
+        COLUMN_BY_COLUMN for (size_t c = 0; c < n_columns; c++) sum[r][c] = of_row[c];
+    }
 }
 
-// Rows [first, end) by as many as share a chunk, of two streams n_apart rows apart, or of one if
-// that is 0. Returns the first that was not taken.
+// Rows by as many as share a chunk; of one column, first from two streams. Returns how many rows
+// were taken. n_parts and n_columns are constants here.
 INLINE size_t share_rows(const struct type *t, const unsigned char *w, size_t row_bytes,
-                         size_t first, size_t end, size_t n_apart, size_t n_parts, size_t k,
-                         const struct st_blocks_chunk *x, size_t n_columns, float *y,
-                         size_t y_col) {
-    const size_t n_rows = ST_BLOCKS_PARTS / n_parts, n = n_apart ? n_rows / 2 : n_rows;
-    for (; first + n <= end; first += n) {
-        const unsigned char *row[SHARING];
-        float *to[SHARING];
-        UNROLLED for (size_t i = 0; i < n_rows; i++) {
-            size_t at = n_apart ? first + i / 2 + i % 2 * n_apart : first + i;
-            row[i] = w + at * row_bytes;
-            to[i] = y + at;
+                         size_t n_rows, size_t n_parts, size_t k, const struct st_blocks_chunk *x,
+                         size_t n_columns, float *y, size_t y_col) {
+    const size_t n = ST_BLOCKS_PARTS / n_parts;
+    size_t n_chunks = st_blocks_chunks(k), whole = k / ST_BLOCKS_CHUNK, taken = 0;
+    size_t apart = n_columns == 1 ? st_stream_rows(n_rows, row_bytes) / n * n : 0;
+    for (; taken + n <= n_rows; taken += n) {
+        const unsigned char *row[SHARING], *tail[SHARING];
+        size_t at[SHARING];
+        sums sum[SHARING][FEW];
+        UNROLLED for (size_t i = 0; i < n; i++) {
+            at[i] = taken < 2 * apart ? taken / 2 + i / 2 + i % 2 * apart : taken + i;
+            row[i] = w + at[i] * row_bytes;
+            tail[i] = row[i] + whole * t->chunk_bytes;
         }
-        sharing_rows(t, row, n_parts, k, x, n_columns, to, y_col);
+        add_whole_chunks(t, row, n, whole, x, n_chunks, n_columns, sum);
+        add_shared_tail(t, tail, n_parts, x + whole, n_chunks, n_columns, sum);
+        UNROLLED for (size_t i = 0; i < n; i++)
+            COLUMN_BY_COLUMN for (size_t c = 0; c < n_columns; c++) y[c * y_col + at[i]] =
+                sums_total(&sum[i][c], false);
     }
-    return first;
+    return taken;
+}
+
+#define SHARE(columns)                                                                             \
+    case columns:                                                                                  \
+        return share_rows(t, w, row_bytes, n_rows, n_parts, k, x, columns, y, y_col);
+INLINE size_t share_some(const struct type *t, const unsigned char *w, size_t row_bytes,
+                         size_t n_rows, size_t n_parts, size_t k, const struct st_blocks_chunk *x,
+                         size_t n_columns, float *y, size_t y_col) {
+    switch (n_columns) {
+        SHARE(1)
+        SHARE(2)
+        SHARE(3)
+        SHARE(4)
+    }
+    return 0;
+}
+
+// Of up to FEW columns; returns how many rows were taken, 0 if they do not share chunks.
+INLINE size_t share_chunks(const struct type *t, const unsigned char *w, size_t row_bytes,
+                           size_t n_rows, size_t k, const struct st_blocks_chunk *x,
+                           size_t n_columns, float *y, size_t y_col) {
+    size_t left = k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART;
+    if (!t->arrange || t->items == ST_BLOCKS_CHUNK) return 0;
+    if (left == 2) return share_some(t, w, row_bytes, n_rows, 2, k, x, n_columns, y, y_col);
+    if (left == 4) return share_some(t, w, row_bytes, n_rows, 4, k, x, n_columns, y, y_col);
+    return 0;
 }
