@@ -2,7 +2,8 @@
 // A library for LD_PRELOAD under which the time of day is set forwards and back all the time: it is
 // a day ahead or behind, by chance, each time that it is asked for. Spans of time that are measured
 // or waited for by it come out wrong: by two days, or too long by one. With CLOCK_RATE=N in the
-// environment the monotonic clock runs N times as fast.
+// environment the monotonic clock runs N times as fast since it was first asked for: N times what
+// it shows on a machine that has run for days is more nanoseconds than fit.
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -15,11 +16,14 @@
 enum { DAY = 24 * 3600, SECOND = 1000000000 };
 
 static _Atomic unsigned n_asked;
+static _Atomic long long begun; // of the monotonic clock, nanoseconds
 
 static void hurry(struct timespec *now) {
     const char *rate = getenv("CLOCK_RATE");
     if (!rate) return;
-    long long time = (now->tv_sec * (long long)SECOND + now->tv_nsec) * atoi(rate);
+    long long time = now->tv_sec * (long long)SECOND + now->tv_nsec, unset = 0;
+    atomic_compare_exchange_strong(&begun, &unset, time);
+    time = begun + (time - begun) * atoi(rate);
     *now = (struct timespec){time / SECOND, time % SECOND};
 }
 
