@@ -57,17 +57,13 @@ def gain(repeats, times):
 
 def answers(model, options, kind):
     session = model.session(threads=options.threads, context=options.context)
-    prompts = itertools.islice(drafts.KINDS[kind](options.data), options.prompts)
-    for prompt in prompts:
-        ids = list(model.tokenize(model.chat_format([{"role": "user", "content": prompt}])))
-        if len(ids) + options.tokens + 16 > options.context:
-            continue
+    for _, ids in drafts.tokenized(model, options, kind):
         session.truncate(0)
         session.append(ids[:-1])
         answer, = session.answers(1, ids[-1:], max_tokens=options.tokens,
                                   sampling=stint.Sampling(temperature=0.0))
         if answer.ids:
-            yield ids, list(answer.ids)
+            yield list(ids), list(answer.ids)
     session.close()
 
 
@@ -77,7 +73,8 @@ def main():
     parser.add_argument("model")
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--steps", required=True, type=step_times, metavar="ROWS:MS,...")
-    parser.add_argument("--kinds", default=",".join(drafts.KINDS), help="default: %(default)s")
+    parser.add_argument("--kinds", type=drafts.kinds_of, default=",".join(drafts.KINDS),
+                        help="default: %(default)s")
     parser.add_argument("--prompts", type=int, default=50, help="of each kind")
     parser.add_argument("--tokens", type=int, default=128, help="longest answer")
     parser.add_argument("--threads", type=int, default=2)
@@ -87,7 +84,7 @@ def main():
     print("| | prompts | tokens before | gain at most | where rows cost nothing |\n"
           "|---|---|---|---|---|")
     with stint.Model.open(options.model) as model:
-        for kind in options.kinds.split(","):
+        for kind in options.kinds:
             texts = list(answers(model, options, kind))
             for context in range(3):
                 repeats = [[longest_repeat(p + a, len(p) + i, context) for i in range(len(a))]

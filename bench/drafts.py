@@ -11,6 +11,7 @@ all processors, which says more on a machine that others use. "quarters" are tho
 gains; "worst" is the prompt that lost most. With --rounds each prompt is answered so many times by
 each, in turn, and the medians of its times count: "worst" of one round is mostly chance."""
 import argparse
+import itertools
 import json
 import pathlib
 import re
@@ -105,15 +106,29 @@ def row(kind, plain, drafted):
             f"{100 * selfs:.0f} % | {100 * taken:.0f} % | {same} of {len(gains)} |")
 
 
-def measure(model, options, kind, prompts):
+def kinds_of(text):
+    kinds = text.split(",")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise argparse.ArgumentTypeError(
+                f"no prompts are of kind '{kind}'; kinds are: {', '.join(KINDS)}")
+    return kinds
+
+
+def tokenized(model, options, kind):
+    """The prompts of a kind that leave room for an answer, each with its number."""
+    prompts = itertools.islice(KINDS[kind](options.data), options.prompts)
+    for i, prompt in enumerate(prompts):
+        ids = model.tokenize(model.chat_format([{"role": "user", "content": prompt}]))
+        if len(ids) + options.tokens + 16 <= options.context:
+            yield i, ids
+
+
+def measure(model, options, kind):
     plain = Side(model, options)
     drafted = Side(model, options, drafts=options.drafts, draft_bits=options.draft_bits)
     sides = [plain, drafted]
-    for i, prompt in enumerate(prompts):
-        text = model.chat_format([{"role": "user", "content": prompt}])
-        ids = model.tokenize(text)
-        if len(ids) + options.tokens + 16 > options.context:
-            continue
+    for i, ids in tokenized(model, options, kind):
         for turn in range(i, i + options.rounds):
             for side in sides if turn % 2 else reversed(sides):
                 side.answer(ids, options.tokens)
@@ -131,7 +146,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("--kinds", default=",".join(KINDS), help="default: %(default)s")
+    parser.add_argument("--kinds", type=kinds_of, default=",".join(KINDS),
+                        help="default: %(default)s")
     parser.add_argument("--prompts", type=int, default=50, help="of each kind")
     parser.add_argument("--rounds", type=int, default=1, help="answers to each prompt")
     parser.add_argument("--each", action="store_true", help="a line for each prompt first")
@@ -143,16 +159,12 @@ def main():
     parser.add_argument("--schedule")
     parser.add_argument("--nested", help="package whose nested weights draft, of a checkpoint")
     options = parser.parse_args()
-    for kind in options.kinds.split(","):
-        if kind not in KINDS:
-            parser.error(f"no prompts are of kind '{kind}'; kinds are: {', '.join(KINDS)}")
     print("| | gain, median (quarters) | worst | of all tokens | processor time | tokens a step | "
           "drafted | of these by the weights | right | same text |\n"
           "|---|---|---|---|---|---|---|---|---|---|")
     with stint.Model.open(options.model, nested=options.nested) as model:
-        for kind in options.kinds.split(","):
-            prompts = [p for p, _ in zip(KINDS[kind](options.data), range(options.prompts))]
-            measure(model, options, kind, prompts)
+        for kind in options.kinds:
+            measure(model, options, kind)
 
 
 if __name__ == "__main__":

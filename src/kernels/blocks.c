@@ -57,7 +57,7 @@ bool st_blocks_has(enum st_dtype dtype) {
     return st_blocks_select(0)->fn[dtype] != NULL;
 }
 
-// Of an input whose last chunk has the first `bytes` elements alone.
+// Of a last chunk with its first `bytes` elements alone, which rows may share (blocks_shared.h).
 static void arrange_repeated(const struct st_blocks *kernel, size_t bytes,
                              struct st_blocks_chunk *x) {
     for (size_t at = bytes; at < ST_BLOCKS_CHUNK; at += bytes) {

@@ -84,7 +84,7 @@ INLINE __m256i arranged_code(const arranged *v, size_t i) {
     return v->table ? looked_up(v->table, code) : code;
 }
 
-// ---- Blocks of several rows, for blocks_few.h: n_parts of each, one row's behind another's
+// ---- Blocks of several rows, for blocks_shared.h: n_parts of each, one row's behind another's
 
 #define SHARED_TAILS
 // In pieces that are loaded as they were stored: codes are the last 16 bytes of a block.

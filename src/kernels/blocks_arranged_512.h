@@ -122,7 +122,7 @@ INLINE void halves_pairs_at(const unsigned char *b, size_t stride, size_t n, hal
     *second = _mm512_extractf32x8_ps(both, 1);
 }
 
-// ---- Blocks of several rows, for blocks_few.h: n_parts of each, one row's behind another's
+// ---- Blocks of several rows, for blocks_shared.h: n_parts of each, one row's behind another's
 
 #define SHARED_TAILS
 INLINE void gather_blocks(const unsigned char *const *row, size_t n_rows, size_t n_parts,

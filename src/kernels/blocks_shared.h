@@ -34,8 +34,8 @@ INLINE void add_shared_tail(const struct type *t, const unsigned char *const *ta
     }
 }
 
-// Whole chunks of rows, into sum[n_rows]. Loops that are not unrolled, as this is built for each
-// type.
+// Whole chunks of rows, into sum[n_rows]. For several columns rows have one copy of the code: it is
+// built for each type, and sanitizers make it long.
 INLINE void add_whole_chunks(const struct type *t, const unsigned char *const *row, size_t n_rows,
                              size_t whole, const struct st_blocks_chunk *x, size_t x_col,
                              size_t n_columns, sums (*sum)[FEW]) {

@@ -110,7 +110,7 @@ INLINE void prefetch(const unsigned char *p, size_t bytes) {
     st_prefetch(p, bytes);
 }
 
-// ---- Rows that share a chunk (blocks_few.h): n_parts parts, two or four, of four or two rows
+// ---- Rows that share a chunk (blocks_shared.h): n_parts parts, two or four, of four or two rows
 
 enum { SHARING = 4 }; // most rows
 
