@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loop is open from the moment its number is announced until its caller finds no item left. A
-// worker enters an open loop, takes items by one atomic counter, and leaves; the caller then waits
-// for those inside alone, so a worker that wakes up late delays nobody. Workers look for the next
-// loop for a while, then sleep on a condition variable.
+// worker enters an open loop, takes items, and leaves; the caller then waits for those inside
+// alone, so a worker that wakes up late delays nobody. Workers look for the next loop for a while,
+// then sleep on a condition variable.
 //
-// Items are handed out in ranges that shrink: guided self-scheduling (Polychronopoulos and Kuck
-// 1987).
+// Each thread has a part of the items and takes halves of what is left of it, from the front, so
+// that what it reads goes on where it was. A thread whose part is done takes halves of what is left
+// of the others', from their ends.
 //
-// gate = number of the loop << 32 | OPEN | workers inside. Invariant: loop and next are written
+// gate = number of the loop << 32 | OPEN | workers inside. Invariant: loop and parts are written
 // only while the loop is closed and nobody is inside.
 #include "base/thread.h"
 
@@ -24,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIN_NS = 100000, LINE = 64, SHARES_PER_THREAD = 2 };
+enum { SPIN_NS = 100000, LINE = 64 };
 
 #define OPEN   ((uint64_t)1 << 31)
 #define INSIDE (OPEN - 1)
@@ -36,11 +37,17 @@ struct loop {
     size_t least; // of a range
 };
 
+// What nobody has taken yet, in ranges of loop.least: number of the first << 32 | of that behind
+// the last.
+struct part {
+    _Alignas(LINE) _Atomic uint64_t left;
+};
+
 struct st_pool {
     size_t n_threads;
-    pthread_t *threads;                // [n_threads - 1]
-    struct loop loop;                  // that runs
-    _Alignas(LINE) atomic_size_t next; // item to hand out
+    pthread_t *threads; // [n_threads - 1]
+    struct loop loop;   // that runs
+    struct part *parts; // [n_threads] of the loop
     _Alignas(LINE) _Atomic uint64_t gate;
     _Alignas(LINE) atomic_uint n_sleepers; // workers on the condition variable
     pthread_mutex_t mutex;
@@ -53,23 +60,35 @@ struct worker {
     size_t index;
 };
 
-static size_t range_after(const struct st_pool *pool, size_t from) {
-    size_t left = pool->loop.n_items - from;
-    size_t share = left / (SHARES_PER_THREAD * pool->n_threads);
-    return st_min(left, st_round_up(st_max(share, 1), pool->loop.least));
+static uint64_t part_of(size_t first, size_t end) {
+    return (uint64_t)first << 32 | end;
+}
+
+// Takes half of what is left of a part, from its front, or from its end for who has none left.
+static bool take_half(_Atomic uint64_t *part, bool front, size_t *first, size_t *end) {
+    uint64_t left = atomic_load_explicit(part, memory_order_relaxed), now;
+    do {
+        *first = left >> 32;
+        *end = left & UINT32_MAX;
+        if (*first == *end) return false;
+        size_t half = st_ceil_div(*end - *first, 2);
+        now = front ? part_of(*first + half, *end) : part_of(*first, *end - half);
+        if (front)
+            *end = *first + half;
+        else
+            *first = *end - half;
+    } while (!atomic_compare_exchange_weak_explicit(part, &left, now, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
 }
 
 static void take_items(struct st_pool *pool, size_t worker) {
     const struct loop *l = &pool->loop;
-    size_t from = atomic_load_explicit(&pool->next, memory_order_relaxed), to;
-    for (;;) {
-        do {
-            if (from == l->n_items) return;
-            to = from + range_after(pool, from);
-        } while (!atomic_compare_exchange_weak_explicit(
-            &pool->next, &from, to, memory_order_relaxed, memory_order_relaxed));
-        l->fn(l->context, from, to, worker);
-        from = atomic_load_explicit(&pool->next, memory_order_relaxed);
+    size_t first, end;
+    for (size_t i = 0; i < pool->n_threads; i++) {
+        struct part *part = &pool->parts[(worker + i) % pool->n_threads];
+        while (take_half(&part->left, i == 0, &first, &end))
+            l->fn(l->context, first * l->least, st_min(end * l->least, l->n_items), worker);
     }
 }
 
@@ -151,8 +170,9 @@ stint_status st_pool_open(size_t n_threads, struct st_pool **pool) {
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->wake, NULL);
     p->threads = calloc(n_threads, sizeof *p->threads);
+    p->parts = aligned_alloc(LINE, n_threads * sizeof *p->parts);
     stint_status status =
-        p->threads ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for a thread pool");
+        p->threads && p->parts ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for a thread pool");
     for (size_t i = 1; status == STINT_OK && i < n_threads; i++) {
         status = start_worker(p, i, n_threads);
         if (status == STINT_OK) p->n_threads++;
@@ -173,6 +193,7 @@ void st_pool_close(struct st_pool *pool) {
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->mutex);
     free(pool->threads);
+    free(pool->parts);
     free(pool);
 }
 
@@ -182,7 +203,11 @@ size_t st_pool_threads(const struct st_pool *pool) {
 
 static void run(struct st_pool *pool, const struct loop *loop) {
     pool->loop = *loop;
-    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    size_t n = st_ceil_div(loop->n_items, loop->least);
+    for (size_t i = 0; i < pool->n_threads; i++)
+        atomic_store_explicit(&pool->parts[i].left,
+                              part_of(n * i / pool->n_threads, n * (i + 1) / pool->n_threads),
+                              memory_order_relaxed);
     announce(pool, OPEN);
     take_items(pool, 0);
     atomic_fetch_and_explicit(&pool->gate, ~OPEN, memory_order_relaxed);
@@ -195,7 +220,8 @@ static void run(struct st_pool *pool, const struct loop *loop) {
 
 void st_pool_run_ranges(struct st_pool *pool, st_pool_range_fn *fn, void *context, size_t n,
                         size_t least) {
-    const struct loop loop = {fn, context, n, least};
+    size_t fits = least * (n / least / UINT32_MAX + 1); // so many ranges have a number
+    const struct loop loop = {fn, context, n, fits};
     if (pool->n_threads > 1 && n > least)
         run(pool, &loop);
     else if (n > 0)

@@ -19,10 +19,11 @@ void st_pool_close(struct st_pool *pool); // accepts NULL
 
 size_t st_pool_threads(const struct st_pool *pool);
 
-// Runs fn over all items, handed out in ascending order, and returns when all are done. A worker
-// gets several at once as long as many are left (guided self-scheduling, Polychronopoulos and Kuck
-// 1987): few streams begin, workers seldom meet, and all end together. Allocates nothing. A pool
-// with one thread runs them in the caller. One caller at a time; not reentrant.
+// Runs fn over all items and returns when all are done. Each worker takes neighbouring items in
+// ascending order, several at once as long as many are left; one that has none left takes some of
+// another's, from the end. So few streams begin, workers seldom meet, and all end together.
+// Allocates nothing. A pool with one thread runs them in the caller. One caller at a time; not
+// reentrant.
 void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_items);
 
 // Called for ranges [from, to) that make up [0, n).

@@ -9,7 +9,7 @@
 
 enum {
     MIN_ROWS = 16, // that a worker takes at a time; panels have no more (kernels/blocks_panels.h)
-    MIN_BYTES = 65536, // the same, because a stream costs time to begin; but fewer where
+    MIN_BYTES = 16384, // the same, because a stream costs time to begin; but fewer where
     FAIR_SHARES = 4,   // that would leave a worker less than so many turns
     ALONE_CHUNKS = 32, // of an input, that one thread quantizes as fast as several
 };
