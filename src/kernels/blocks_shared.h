@@ -42,9 +42,11 @@ INLINE void add_whole_chunks(const struct type *t, const unsigned char *const *r
 #ifdef TWO_ROWS
     UNROLLED for (size_t r = 0; r < n_rows && n_columns == 1; r += 2) {
         sums a = sums_zero(), b = sums_zero();
-        for (size_t i = 0; i < whole; i++)
+        for (size_t i = 0; i < whole; i++) {
+            prefetch_rows(row[r], row[r + 1], i, t->chunk_bytes);
             add_arranged_rows(t, row[r] + i * t->chunk_bytes, row[r + 1] + i * t->chunk_bytes,
                               x + i, &a, &b);
+        }
         sum[r][0] = a;
         sum[r + 1][0] = b;
     }
