@@ -179,11 +179,15 @@ INLINE void arranged_sums_of_rows(const arranged v[2], const struct st_blocks_ch
 // ---- Inputs
 
 INLINE void arrange_half(const int8_t x[ST_BLOCKS_CHUNK], int8_t *to) {
-    const __m512i part =
-        _mm512_setr_epi32(0, 8, 16, 24, 32, 40, 48, 56, 1, 9, 17, 25, 33, 41, 49, 57);
+    const __m512i part = _mm512_setr_epi32(0, 8, 16, 24, 0, 0, 0, 0, 1, 9, 17, 25, 0, 0, 0, 0);
+    __m512i v[4]; // two parts each
+    UNROLLED for (int i = 0; i < 4; i++) v[i] = _mm512_loadu_si512(x + 64 * i);
     UNROLLED for (int i = 0; i < 4; i++) {
         const int four = i % 2 * 4 + i / 2 * 2; // of a part's eight times four elements
         __m512i at = _mm512_add_epi32(part, _mm512_set1_epi32(four));
-        _mm512_storeu_si512(to + 64 * i, _mm512_i32gather_epi32(at, x, 4));
+        __m512i first = _mm512_permutex2var_epi32(v[0], at, v[1]);
+        __m512i second = _mm512_permutex2var_epi32(v[2], at, v[3]);
+        _mm512_storeu_si512(to + 64 * i,
+                            _mm512_mask_shuffle_i32x4(first, 0xf0f0, second, second, 0x80));
     }
 }
