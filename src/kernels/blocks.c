@@ -57,22 +57,35 @@ bool st_blocks_has(enum st_dtype dtype) {
     return st_blocks_select(0)->fn[dtype] != NULL;
 }
 
-// Of a last chunk with its first `bytes` elements alone, which rows may share (blocks_shared.h).
-static void arrange_repeated(const struct st_blocks *kernel, size_t bytes,
-                             struct st_blocks_chunk *x) {
-    for (size_t at = bytes; at < ST_BLOCKS_CHUNK; at += bytes) {
-        memcpy(x->high + at, x->high, bytes);
-        memcpy(x->low + at, x->low, bytes);
+// Of a last chunk with its first n elements alone, two or four parts, which rows may share
+// (blocks_shared.h).
+static void arrange_repeated(const struct st_blocks *kernel, size_t n, struct st_blocks_chunk *x) {
+    enum { TWO_PARTS = 2 * ST_BLOCKS_PART };
+    for (size_t at = n; at < ST_BLOCKS_CHUNK; at += TWO_PARTS) {
+        memcpy(x->high + at, x->high + at - n, TWO_PARTS);
+        memcpy(x->low + at, x->low + at - n, TWO_PARTS);
     }
     kernel->arrange(x);
-    memset(x->high + bytes, 0, ST_BLOCKS_CHUNK - bytes);
-    memset(x->low + bytes, 0, ST_BLOCKS_CHUNK - bytes);
+    for (size_t at = n; at < ST_BLOCKS_CHUNK; at += TWO_PARTS) {
+        memset(x->high + at, 0, TWO_PARTS);
+        memset(x->low + at, 0, TWO_PARTS);
+    }
+}
+
+// What lies behind the first n elements.
+static void clear_from(size_t n, struct st_blocks_chunk *x) {
+    for (size_t part = n / ST_BLOCKS_PART; part < ST_BLOCKS_PARTS; part++) {
+        memset(x->high + part * ST_BLOCKS_PART, 0, ST_BLOCKS_PART);
+        memset(x->low + part * ST_BLOCKS_PART, 0, ST_BLOCKS_PART);
+        memset(x->q + part * ST_BLOCKS_PART, 0, ST_BLOCKS_PART * sizeof *x->q);
+        x->scale[part] = x->sum[part] = x->half_sum[2 * part] = x->half_sum[2 * part + 1] = 0.0f;
+    }
 }
 
 void st_blocks_quantize(const struct st_blocks *kernel, const float *x, size_t k, size_t chunk,
                         struct st_blocks_chunk *to) {
     size_t first = chunk * ST_BLOCKS_CHUNK, n = st_min(ST_BLOCKS_CHUNK, k - first);
-    if (n < ST_BLOCKS_CHUNK) memset(to, 0, sizeof *to);
+    clear_from(n, to);
     for (size_t part = 0; part < n / ST_BLOCKS_PART; part++)
         kernel->quantize(x + first + part * ST_BLOCKS_PART, to->high + part * ST_BLOCKS_PART,
                          to->low + part * ST_BLOCKS_PART, to->q + part * ST_BLOCKS_PART,

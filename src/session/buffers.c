@@ -29,6 +29,7 @@ void st_buffers_lay_out_worker(struct stint_session *s, struct st_arena *a, stru
         worker.value_pairs = ST_TAKE(a, uint32_t, ST_KEY_TILE * (hd + ST_PAIRS_MAX_M) / 2);
         worker.weight_pairs = ST_TAKE(a, uint32_t, ST_KEY_TILE * ST_TILE_MAX_WIDTH / 2);
     }
+    if (s->model->fast) worker.own = ST_TAKE(a, struct st_own_input, 1);
     if (w) *w = worker;
 }
 

@@ -35,6 +35,7 @@ enum {
     ST_MAX_LINEARS = 4,            // linears that share one input
     ST_CHUNK_SHORTEST = 64,        // that is tried where its length is to be measured
     ST_CHUNK_LONGEST = 512,        // the same
+    ST_OWN_CHUNKS = 32,            // of inputs that each worker quantizes for itself
 };
 
 // The kernels that this process runs, chosen once per session.
@@ -51,9 +52,17 @@ struct st_kernel_set {
     const struct st_pairs *pairs; // of a prompt's attention; NULL: it computes in floats
 };
 
+// A short input of blocks in integers, as a worker has quantized it for itself.
+struct st_own_input {
+    uint64_t number; // of the input
+    uint64_t given;  // the last number given; worker 0 alone has it
+    _Alignas(64) struct st_blocks_chunk chunks[ST_OWN_CHUNKS];
+};
+
 // Scratch of one worker.
 struct st_worker {
-    float *linear;       // st_linear_rows
+    struct st_own_input *own; // where linears run in blocks
+    float *linear;            // st_linear_rows
     float *rows;         // [ST_TILE_MAX_WIDTH, head_dim] queries of one block; the widest heads
     float *queries;      // [ST_LANE_BLOCKS] times that, packed
     float *bias_factors; // [ST_LANE_BLOCKS, ST_TILE_MAX_WIDTH, dims], packed (kv/key_bias.h)

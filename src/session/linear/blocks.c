@@ -11,7 +11,6 @@ enum {
     MIN_ROWS = 16, // that a worker takes at a time; panels have no more (kernels/blocks_panels.h)
     MIN_BYTES = 16384, // the same, because a stream costs time to begin; but fewer where
     FAIR_SHARES = 4,   // that would leave a worker less than so many turns
-    ALONE_CHUNKS = 32, // of an input, that one thread quantizes as fast as several
 };
 
 struct job {
@@ -22,6 +21,7 @@ struct job {
     size_t column, n_columns; // of the operands: the first one here; all
     uint32_t on_device;       // bits of the operands whose products a device has computed
     bool quantized;           // all columns, which stay in the buffers
+    uint64_t own;             // number of the input, which each worker quantizes for itself; or 0
     const struct st_linear_weight *const *all; // of the operands
     size_t n_all;
     size_t n_linears; // of them, those that are blocks
@@ -31,33 +31,62 @@ struct job {
     size_t first_row[ST_MAX_LINEARS + 1]; // of each, if they lay one after another
 };
 
-// Of all columns.
+// Chunk `item` of all columns.
+static void quantize_to(const struct job *job, size_t item, struct st_blocks_chunk *to) {
+    st_blocks_quantize(job->run->s->kernels.blocks, job->x + item / job->n_chunks * job->k, job->k,
+                       item % job->n_chunks, to);
+}
+
 static void quantize_chunk(void *context, size_t item, size_t worker) {
     (void)worker;
     const struct job *job = context;
-    st_blocks_quantize(job->run->s->kernels.blocks, job->x + item / job->n_chunks * job->k, job->k,
-                       item % job->n_chunks, job->run->buffers->blocks + item);
+    quantize_to(job, item, job->run->buffers->blocks + item);
 }
 
 static void quantize(struct job *job) {
     size_t n = job->n * job->n_chunks;
-    if (n > ALONE_CHUNKS)
+    if (n > ST_OWN_CHUNKS)
         st_pool_run(job->run->group->pool, quantize_chunk, job, n);
     else
         for (size_t i = 0; i < n; i++) quantize_chunk(job, i, 0);
 }
 
+// Each worker quantizes a short input for itself: to read what another core has just written takes
+// longer. Not where a device reads it, too, or where columns come one group after another.
+static uint64_t own_number(const struct job *job) {
+    const struct st_worker_group *group = job->run->group;
+    bool is_short =
+        job->n_columns <= ST_BLOCKS_MAX_COLUMNS && job->n_columns * job->n_chunks <= ST_OWN_CHUNKS;
+    if (!is_short || group->n_threads == 1 || job->run->s->stored.device) return 0;
+    return ++group->workers[0].own->given;
+}
+
+static const struct st_blocks_chunk *input_of(const struct job *job, size_t worker) {
+    if (!job->own) return job->run->buffers->blocks;
+    struct st_own_input *own = job->run->group->workers[worker].own;
+    if (own->number == job->own) return own->chunks;
+    for (size_t i = 0; i < job->n * job->n_chunks; i++) quantize_to(job, i, own->chunks + i);
+    own->number = job->own;
+    return own->chunks;
+}
+
+struct part {
+    const struct job *job;
+    const struct st_blocks_chunk *x;
+};
+
 // Rows [row, row1) of those at hand of one linear.
 static void multiply(const void *context, size_t i, size_t row, size_t row1) {
-    const struct job *job = context;
+    const struct part *part = context;
+    const struct job *job = part->job;
     const struct st_linear_weight *w = job->weights[i];
     const struct st_rows *rows = &job->rows[i];
     size_t y_row = job->operands->y_row[job->place[i]];
     float *y = job->operands->y[job->place[i]] + job->column * y_row + rows->first;
     if (!(job->on_device >> job->place[i] & 1))
         job->run->s->kernels.blocks->fn[w->dtype](rows->data + row * w->row_bytes, w->row_bytes,
-                                                  row1 - row, w->n_in, job->run->buffers->blocks,
-                                                  job->n, y + row, y_row);
+                                                  row1 - row, w->n_in, part->x, job->n, y + row,
+                                                  y_row);
     for (size_t t = 0; t < job->n; t++) {
         float *to = y + t * y_row;
         for (size_t r = row; r < row1 && w->bias; r++) to[r] += w->bias[rows->first + r];
@@ -66,9 +95,9 @@ static void multiply(const void *context, size_t i, size_t row, size_t row1) {
 }
 
 static void multiply_range(void *context, size_t from, size_t to, size_t worker) {
-    (void)worker;
     const struct job *job = context;
-    st_linears_between(job->first_row, job->n_linears, from, to, multiply, job);
+    const struct part part = {job, input_of(job, worker)};
+    st_linears_between(job->first_row, job->n_linears, from, to, multiply, &part);
 }
 
 static size_t least_rows(const struct job *job) {
@@ -94,7 +123,7 @@ static void run_rows(void *context, const struct st_rows *rows) {
     for (job->column = 0; job->column < job->n_columns; job->column += job->n) {
         job->n = st_min(ST_BLOCKS_MAX_COLUMNS, job->n_columns - job->column);
         job->x = x + job->column * job->k;
-        if (!job->quantized) quantize(job);
+        if (!job->quantized && !job->own) quantize(job);
         job->quantized = job->n == job->n_columns;
         job->on_device = run_on_device(job);
         st_pool_run_ranges(job->run->group->pool, multiply_range, job,
@@ -125,6 +154,7 @@ static stint_status run_some(const struct st_run *r, const struct st_operands *o
         job.place[job.n_linears] = i;
         job.weights[job.n_linears++] = w;
     }
+    job.own = own_number(&job);
     return job.n_linears ? st_rows_each(r, job.weights, job.n_linears, run_rows, &job) : STINT_OK;
 }
 

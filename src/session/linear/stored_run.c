@@ -131,7 +131,7 @@ uint32_t st_stored_multiply(const struct st_run *r, const struct st_operands *o,
                             const struct st_linear_weight *const *weights, size_t n_linears,
                             const struct st_stored_input *input) {
     struct st_stored *all = &r->s->stored;
-    if (all->shares) return 0;
+    if (all->shares || !all->device) return 0;
     struct st_stored_call call = call_of(r, o, first, weights, n_linears, input);
     if (!call.n_linears) return 0;
     uint32_t found = 0;
