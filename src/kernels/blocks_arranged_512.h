@@ -71,11 +71,11 @@ INLINE arranged nibbles_by_blocks(const unsigned char *b, size_t at, size_t stri
 // eight lanes have a group each, both of one byte.
 INLINE __m512i add_fifths(__m512i v, __m512i bits, size_t lower, size_t upper) {
 #ifdef __AVX512VBMI__
-    // From which bit of two lanes a byte comes, so that its own is the fifth.
-    const __m512i first = _mm512_set1_epi64(0x1f1e1d1c3f3e3d3c);
-    const __m512i group = _mm512_inserti64x4(_mm512_set1_epi8((char)(4 * lower)),
-                                             _mm256_set1_epi8((char)(4 * upper)), 1);
-    __m512i shifted = _mm512_multishift_epi64_epi8(_mm512_add_epi8(first, group), bits);
+    // From which bit of two lanes a byte comes, so that its own is the fifth; as one constant,
+    // which compilers make of this and not of sums of vectors.
+    const long long first = 0x1f1e1d1c3f3e3d3c, four = 0x0404040404040404;
+    const long long a = first + four * (long long)lower, b = first + four * (long long)upper;
+    __m512i shifted = _mm512_multishift_epi64_epi8(_mm512_set_epi64(b, b, b, b, a, a, a, a), bits);
     return _mm512_ternarylogic_epi64(v, shifted, _mm512_set1_epi8(16), 0xf8); // a | b & c
 #else
     const __m512i lane = _mm512_set4_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0);
