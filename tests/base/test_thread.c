@@ -81,7 +81,7 @@ static void check_ranges(struct st_pool *pool, size_t n_items, size_t least) {
     st_pool_run_ranges(pool, count_range, &loop, n_items, least);
     for (size_t i = 0; i < MAX_ITEMS; i++) assert_int_equal(loop.n_runs[i], i < n_items ? 1 : 0);
     assert_false(loop.bad_worker || loop.bad_range);
-    // Of 2 n shares, ln(items / (2 n least)) times so many, and those of `min`.
+    // A part is halved until `least` is left, and so is what others take of it.
     size_t shares = 2 * st_pool_threads(pool);
     assert_true(loop.n_ranges <= 9 * shares && (n_items == 0) == (loop.n_ranges == 0));
 }
