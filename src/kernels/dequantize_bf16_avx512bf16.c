@@ -32,6 +32,13 @@ LOCAL void scaled(const int8_t *q, int n, float d, uint16_t *y) {
     scaled_from(q, n, d, -0.0f, y);
 }
 
+// 32 elements, each half with its own d.
+LOCAL void halves_scaled(const int8_t *q, const float d[2], uint16_t *y) {
+    __m512 first = _mm512_mul_ps(codes_at(q), _mm512_set1_ps(d[0]));
+    __m512 second = _mm512_mul_ps(codes_at(q + 16), _mm512_set1_ps(d[1]));
+    _mm512_storeu_si512(y, (__m512i)_mm512_cvtne2ps_pbh(second, first));
+}
+
 // codes [16] d + m
 LOCAL __m512 line(__m512 codes, float d, float m) {
     return _mm512_fmadd_ps(codes, _mm512_set1_ps(d), _mm512_set1_ps(m));
@@ -57,8 +64,8 @@ LOCAL __m512i table_of_32(int zero, float d, float m) {
 // 16 bytes: words whose lowest bits are the low nibbles, then the high ones.
 LOCAL __m512i spread(const unsigned char *p) {
     const __m512i shifts = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
-    __m256i words = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)p));
-    return _mm512_srlv_epi16(_mm512_broadcast_i64x4(words), shifts);
+    __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)p));
+    return _mm512_srlv_epi16(_mm512_cvtepu8_epi16(twice), shifts);
 }
 
 LOCAL void look_up(__m512i table, __m512i codes, uint16_t *y) {
@@ -67,7 +74,7 @@ LOCAL void look_up(__m512i table, __m512i codes, uint16_t *y) {
 
 LOCAL __m512i with_fifth(__m512i codes, __mmask32 fifth) {
     __m512i low = _mm512_and_si512(codes, _mm512_set1_epi16(15));
-    return _mm512_or_si512(low, _mm512_maskz_set1_epi16(fifth, 16));
+    return _mm512_mask_add_epi16(low, fifth, low, _mm512_set1_epi16(16));
 }
 
 LOCAL void nibbles_scaled(const unsigned char *p, int zero, float d, float m, uint16_t *y) {

@@ -4,7 +4,8 @@
 // file's own that the compiler vectorises, then bytes to floats times a scale. dequantize_scalar.c
 // is the definition and docs/FORMAT.md describes the layouts.
 //
-// A file that defines VALUE gives scaled() and scaled_from() itself, and gets block types alone.
+// A file that defines VALUE gives what floats have in #ifndef VALUE itself, and gets block types
+// alone.
 #include "base/half.h"
 #include "kernels/dequantize_layout.h"
 #include "kernels/dequantize_rows.h"
@@ -34,6 +35,12 @@ INLINE void nibbles(const unsigned char *p, int n, int zero, int8_t *q) {
 INLINE void scaled(const int8_t *q, int n, float d, float *y) {
     vf step = vf_set1(d);
     UNROLLED for (int i = 0; i < n; i += VF_LANES) vf_store(y + i, vf_mul(vf_load_i8(q + i), step));
+}
+
+// 32 elements, each half with its own d.
+INLINE void halves_scaled(const int8_t *q, const float d[2], float *y) {
+    scaled(q, 16, d[0], y);
+    scaled(q + 16, 16, d[1], y + 16);
 }
 
 // y[i] = q[i] d + m
@@ -148,8 +155,11 @@ BLOCK(q3_k) {
         for (int i = 0; i < 32; i++)
             q[row * 32 + i] = (int8_t)(q[row * 32 + i] - ((b[i] & bit) ? 0 : 4));
     }
-    UNROLLED for (int part = 0; part < 16; part++)
-        scaled(q + part * 16, 16, d * (float)st_q3_k_scale(b + 96, part), y + part * 16);
+    UNROLLED for (int part = 0; part < 16; part += 2) {
+        const float steps[2] = {d * (float)st_q3_k_scale(b + 96, part),
+                                d * (float)st_q3_k_scale(b + 96, part + 1)};
+        halves_scaled(q + part * 16, steps, y + part * 16);
+    }
 }
 
 // Scales and minima of the 8 parts of q4_k and q5_k.
@@ -179,17 +189,23 @@ BLOCK(q5_k) {
         two_parts_of_five(b + 16, part, b + 48 + part * 16, d + part, m + part, y + part * 32);
 }
 
+// Of 32 elements: four bits of `low` and two of `high`, less 32. No shift is longer than it must
+// be: compilers that have none of bytes add some to themselves.
+INLINE void six_bits(const unsigned char *low, int low_bit, const unsigned char *high, int high_bit,
+                     int8_t *q) {
+    int up = high_bit < 4 ? 4 - high_bit : 0, down = high_bit > 4 ? high_bit - 4 : 0;
+    for (int i = 0; i < 32; i++)
+        q[i] = (int8_t)(((low[i] >> low_bit & 15) | (high[i] << up >> down & 0x30)) - 32);
+}
+
 BLOCK(q6_k) {
-    float d = half_at(b + 208);
-    for (int half = 0; half < 2; half++) {
-        int8_t q[128], high[128];
-        nibbles(b + half * 64, 64, 32, q);
-        pairs(b + 128 + half * 32, high);
-        for (int i = 0; i < 128; i++) q[i] = (int8_t)(q[i] + high[i] * 16);
-        UNROLLED for (int part = 0; part < 8; part++)
-            scaled(q + part * 16, 16, d * (float)(int8_t)b[192 + half * 8 + part],
-                   y + half * 128 + part * 16);
-    }
+    float d = half_at(b + 208), steps[16];
+    int8_t q[256];
+    for (int i = 0; i < 16; i++) steps[i] = d * (float)(int8_t)b[192 + i];
+    UNROLLED for (int i = 0; i < 8; i++) six_bits(b + i / 4 * 64 + i % 2 * 32, i % 4 / 2 * 4,
+                                                  b + 128 + i / 4 * 32, i % 4 * 2, q + 32 * i);
+    UNROLLED for (int part = 0; part < 16; part += 2)
+        halves_scaled(q + part * 16, steps + part, y + part * 16);
 }
 
 BLOCK(iq4_xs) {
