@@ -7,6 +7,8 @@
 
 #include "kernels/blocks.h"
 #include "kernels/blocks_x86.h"
+#include "kernels/int16_codes.h"
+#include "kernels/int16_rows.h"
 #include "kernels/quantize_float.h"
 
 #define NAME(type) st_blocks_##type##_avx2
@@ -140,3 +142,5 @@ void st_blocks_quantize_avx2(const float *restrict x, int8_t *restrict high, int
     half_sum[1] = *scale * (float)second;
     *sum = *scale * (float)(first + second);
 }
+
+#include "kernels/blocks_int16.h"

@@ -4,6 +4,8 @@
 #include "base/cpu.h"
 #include "kernels/int16_rows.h"
 
+#define ENTRY(id, type, isa) [ST_DTYPE_##id] = st_int16_##type##_##isa,
+
 const struct st_int16 st_int16s[] = {
 #if defined(__x86_64__)
     {"int16_avx512vnni",
@@ -13,7 +15,8 @@ const struct st_int16 st_int16s[] = {
      3,
      {st_int16_tile_avx512vnni_1, st_int16_tile_avx512vnni_2, st_int16_tile_avx512vnni_3},
      st_int16_quantize_avx2,
-     st_int16_pairs_avx2},
+     st_int16_pairs_avx2,
+     {ST_BLOCK_TYPES(ENTRY, avx2)}},
     {"int16_avxvnni",
      ST_CPU_AVX2 | ST_CPU_AVXVNNI,
      6,
@@ -21,7 +24,8 @@ const struct st_int16 st_int16s[] = {
      2,
      {st_int16_tile_avxvnni_1, st_int16_tile_avxvnni_2},
      st_int16_quantize_avx2,
-     st_int16_pairs_avx2},
+     st_int16_pairs_avx2,
+     {ST_BLOCK_TYPES(ENTRY, avx2)}},
     {"int16_avx2",
      ST_CPU_AVX2,
      6,
@@ -29,7 +33,8 @@ const struct st_int16 st_int16s[] = {
      2,
      {st_int16_tile_avx2_1, st_int16_tile_avx2_2},
      st_int16_quantize_avx2,
-     st_int16_pairs_avx2},
+     st_int16_pairs_avx2,
+     {ST_BLOCK_TYPES(ENTRY, avx2)}},
 #endif
     {"int16_scalar",
      0,
@@ -38,7 +43,8 @@ const struct st_int16 st_int16s[] = {
      1,
      {st_int16_tile_scalar},
      st_int16_quantize_scalar,
-     st_int16_pairs_scalar},
+     st_int16_pairs_scalar,
+     {ST_BLOCK_TYPES(ENTRY, scalar)}},
     {0},
 };
 

@@ -6,6 +6,7 @@
 #ifndef ST_KERNELS_INT16_H
 #define ST_KERNELS_INT16_H
 
+#include "base/dtype.h"
 #include "kernels/tile.h"
 
 enum {
@@ -30,6 +31,14 @@ typedef float st_int16_quantize_fn(const float *x, size_t n, int max_q, int16_t 
 // lanes.
 typedef float st_int16_pairs_fn(const float *x, const float *factor, const float *inverse, size_t n,
                                 size_t width, uint32_t *pairs);
+// out[r * out_row + i] = element first + i of row r, i in [0, n), of the rows of blocks that lie
+// row_bytes apart at src; the largest magnitude that its scales and minima allow becomes
+// ST_INT16_MAX_WEIGHT, and all are off by at most 0.7 (kernels/int16_codes.h). scales[n_rows] get
+// the scales. Where one of a row's is not finite, its elements are 0 and its scale is not finite
+// either. first and n are multiples of the type's block_items; 0 < n <= ST_INT16_BLOCK, n_rows <=
+// ST_TILE_MAX_M.
+typedef void st_int16_blocks_fn(const void *src, size_t row_bytes, size_t n_rows, size_t first,
+                                size_t n, int16_t *out, size_t out_row, float *scales);
 
 struct st_int16 {
     const char *name;
@@ -38,6 +47,7 @@ struct st_int16 {
     st_int16_tile_fn *fn[ST_TILE_MAX_VECTORS];
     st_int16_quantize_fn *quantize;
     st_int16_pairs_fn *pairs;
+    st_int16_blocks_fn *blocks[ST_N_DTYPES]; // NULL: not a type of blocks
 };
 
 // Best first; ends with a NULL name. The scalar row, which is the definition, has no isa bits.

@@ -46,8 +46,8 @@ struct columns;
 // What weights and inputs are converted to.
 struct form {
     size_t m, k_block, row; // row: floats from one row of a panel to the next
-    // Row m of the panel from row `row` of the weights.
-    void (*read)(const struct columns *c, size_t row, struct panel *panel, size_t m, float *to);
+    // The first n rows of the panel from row `row` of the weights on.
+    void (*read)(const struct columns *c, size_t row, size_t n, struct panel *panel);
     // sums[m, width] += panel * x[k0.., t..]
     void (*add_tile)(const struct columns *c, const struct panel *panel, size_t t, size_t width,
                      float *sums, size_t sum_row);
@@ -62,11 +62,10 @@ struct columns {
 
 // Rows from `row` on; those past row1 are zeros.
 static void read_rows(const struct columns *c, size_t row, size_t row1, struct panel *panel) {
-    float *to = panel->weights;
-    size_t rows = st_min(c->form->m, row1 - row), m = 0;
-    for (; m < rows; m++, to += c->form->row) c->form->read(c, row + m, panel, m, to);
-    memset(panel->scales + m, 0, (c->form->m - m) * sizeof *panel->scales);
-    memset(to, 0, (c->form->m - m) * c->form->row * sizeof *to);
+    size_t rows = st_min(c->form->m, row1 - row), others = c->form->m - rows;
+    c->form->read(c, row, rows, panel);
+    memset(panel->scales + rows, 0, others * sizeof *panel->scales);
+    memset(panel->weights + rows * c->form->row, 0, others * c->form->row * sizeof(float));
 }
 
 // What read_rows reads next comes from memory while tokens meet what it wrote: rows lie too
@@ -146,13 +145,16 @@ static const void *stored_row(const struct st_linear_args *a, size_t row) {
     return (const unsigned char *)a->w + row * a->row_bytes;
 }
 
-static void read_floats(const struct columns *c, size_t row, struct panel *p, size_t m, float *to) {
-    (void)m;
+static void read_row(const struct columns *c, size_t row, const struct panel *p, float *to) {
     const struct st_linear_args *a = c->args;
     if (a->nested)
         c->kernels->nested->floats(a->nested, a->bits, row, p->k0, p->n, to);
     else
         c->kernels->dequantize->fn[a->dtype](stored_row(a, row), p->k0, p->n, to);
+}
+
+static void read_floats(const struct columns *c, size_t row, size_t n, struct panel *p) {
+    for (size_t m = 0; m < n; m++) read_row(c, row + m, p, p->weights + m * K_BLOCK);
 }
 
 static void add_floats(const struct columns *c, const struct panel *p, size_t t, size_t width,
@@ -189,14 +191,15 @@ static void pack_pairs(const struct st_linear_kernels *kernels, struct tokens t,
 
 // ---- BF16
 
-static void read_bf16(const struct columns *c, size_t row, struct panel *p, size_t m, float *to) {
-    (void)m;
+static void read_bf16(const struct columns *c, size_t row, size_t n, struct panel *p) {
     const struct st_linear_args *a = c->args;
-    uint16_t *bf16 = (uint16_t *)(void *)to;
-    if (a->nested)
-        c->kernels->nested->bf16(a->nested, a->bits, row, p->k0, p->n, bf16);
-    else
-        c->kernels->dequantize_bf16->fn[a->dtype](stored_row(a, row), p->k0, p->n, bf16);
+    for (size_t m = 0; m < n; m++) {
+        uint16_t *to = (uint16_t *)(void *)(p->weights + m * BF16_ROW);
+        if (a->nested)
+            c->kernels->nested->bf16(a->nested, a->bits, row + m, p->k0, p->n, to);
+        else
+            c->kernels->dequantize_bf16->fn[a->dtype](stored_row(a, row + m), p->k0, p->n, to);
+    }
 }
 
 static void add_bf16(const struct columns *c, const struct panel *p, size_t t, size_t width,
@@ -233,10 +236,19 @@ static size_t input_scales(const struct st_tile *tile, size_t n_tokens, size_t k
     return st_tile_padded(tile, n_tokens) * k + t * st_ceil_div(k, ST_INT16_BLOCK);
 }
 
-static void read_int16(const struct columns *c, size_t row, struct panel *p, size_t m, float *to) {
-    read_floats(c, row, p, m, p->floats);
-    p->scales[m] =
-        c->kernels->int16->quantize(p->floats, p->n, ST_INT16_MAX_WEIGHT, (int16_t *)(void *)to);
+static void read_int16(const struct columns *c, size_t row, size_t n, struct panel *p) {
+    const struct st_linear_args *a = c->args;
+    const struct st_int16 *int16 = c->kernels->int16;
+    int16_t *to = (int16_t *)(void *)p->weights;
+    if (!a->nested && int16->blocks[a->dtype]) {
+        int16->blocks[a->dtype](stored_row(a, row), a->row_bytes, n, p->k0, p->n, to, 2 * INT16_ROW,
+                                p->scales);
+        return;
+    }
+    for (size_t m = 0; m < n; m++, to += 2 * INT16_ROW) {
+        read_row(c, row + m, p, p->floats);
+        p->scales[m] = int16->quantize(p->floats, p->n, ST_INT16_MAX_WEIGHT, to);
+    }
 }
 
 static void add_int16(const struct columns *c, const struct panel *p, size_t t, size_t width,

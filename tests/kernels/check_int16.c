@@ -4,7 +4,10 @@
 #include "kernels/int16.h"
 
 #include "base/cpu.h"
+#include "block_weights.h"
 #include "kernel_check.h"
+#include "kernels/blocks.h"
+#include "kernels/dequantize.h"
 
 static bool has(const struct st_int16 *row) {
     return (row->isa & st_cpu_flags()) == row->isa;
@@ -127,6 +130,58 @@ static void quantizing_equals_the_scalar_one(void **state) {
         }
 }
 
+// Against the scalar row, to the bit, and against the exact values.
+static void check_rows(const struct st_int16 *row, enum st_dtype dtype, const unsigned char *src,
+                       size_t row_bytes, size_t n_rows, size_t first, size_t n) {
+    size_t out_row = n + ts_random_below(20);
+    struct kc_array got = kc_make(n_rows * out_row * sizeof(int16_t), 2 * ts_random_below(4));
+    float scales[ST_TILE_MAX_M], exact[ST_INT16_BLOCK], scale;
+    row->blocks[dtype](src, row_bytes, n_rows, first, n, got.data, out_row, scales);
+    for (size_t r = 0; r < n_rows; r++, src += row_bytes) {
+        const int16_t *q = (int16_t *)got.data + r * out_row;
+        int16_t wanted[ST_INT16_BLOCK];
+        scalar_row()->blocks[dtype](src, row_bytes, 1, first, n, wanted, n, &scale);
+        st_dequantize_select(0)->fn[dtype](src, first, n, exact);
+        assert_int_equal(isfinite(scale), isfinite(scales[r]));
+        if (isfinite(scale)) assert_memory_equal(&scale, &scales[r], sizeof scale);
+        assert_memory_equal(q, wanted, n * sizeof *wanted);
+        for (size_t i = 0; i < n; i++) {
+            assert_in_range(q[i] + ST_INT16_MAX_WEIGHT, 0, 2 * ST_INT16_MAX_WEIGHT);
+            if (isfinite(scale))
+                assert_true(fabsf(exact[i] - scale * q[i]) <= 0.7f * scale + 1e-30f);
+            else
+                assert_int_equal(q[i], 0);
+        }
+    }
+    kc_free(&got, row->name);
+}
+
+// Rows end where the memory does.
+static void check_blocks(const struct st_int16 *row, enum st_dtype dtype, bool all_finite) {
+    size_t items = st_dtype_traits(dtype)->block_items, first = ts_random_below(4) * items;
+    size_t n = (1 + ts_random_below(ST_INT16_BLOCK / items)) * items;
+    size_t n_rows = 1 + ts_random_below(ST_TILE_MAX_M), offset = ts_random_below(4);
+    size_t row_bytes = st_dtype_row_bytes(dtype, first + n);
+    unsigned char *src = malloc(offset + n_rows * row_bytes);
+    assert_non_null(src);
+    if (all_finite)
+        bw_fill(dtype, src + offset, n_rows * row_bytes);
+    else
+        ts_random_bytes(src + offset, n_rows * row_bytes);
+    check_rows(row, dtype, src + offset, row_bytes, n_rows, first, n);
+    free(src);
+}
+
+static void blocks_are_the_nearest_whole_numbers(void **state) {
+    (void)state;
+    for (const struct st_int16 *row = st_int16s; row->name; row++)
+        for (enum st_dtype dtype = 0; dtype < ST_N_DTYPES; dtype++) {
+            assert_int_equal(row->blocks[dtype] != NULL, st_blocks_has(dtype));
+            for (size_t i = 0; i < 50 && has(row) && row->blocks[dtype]; i++)
+                check_blocks(row, dtype, i % 8 != 0);
+        }
+}
+
 static void check_pairs(const struct st_int16 *row, size_t n, size_t width, float odd) {
     struct kc_array x = kc_floats(n * width, 4000.0f), factor = kc_floats(n, 1.0f);
     struct kc_array inverse = kc_floats(width, 1.0f);
@@ -185,6 +240,7 @@ int main(void) {
         cmocka_unit_test(tiles_equal_the_scalar_row),
         cmocka_unit_test(whole_blocks_of_the_largest_fit),
         cmocka_unit_test(quantizing_equals_the_scalar_one),
+        cmocka_unit_test(blocks_are_the_nearest_whole_numbers),
         cmocka_unit_test(pairs_equal_the_scalar_ones),
         cmocka_unit_test(pairs_are_the_nearest_whole_numbers),
         cmocka_unit_test(the_selected_row_fits_the_float_tile),

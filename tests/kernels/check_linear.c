@@ -117,6 +117,25 @@ static void read_row(const struct st_linear_kernels *kernels, const struct produ
                                           row);
 }
 
+// What the path makes of a row of weights.
+static void round_weights(enum st_linear_rounding rounding, const struct product *p, size_t r,
+                          float *row) {
+    const struct st_int16 *scalar = st_int16s;
+    while (scalar->isa) scalar++;
+    if (rounding != ST_LINEAR_INT16 || p->bits || !scalar->blocks[p->dtype]) {
+        round_row(rounding, ST_INT16_MAX_WEIGHT, row, p->k);
+        return;
+    }
+    for (size_t i = 0; i < p->k; i += ST_INT16_BLOCK) {
+        int16_t q[ST_INT16_BLOCK];
+        size_t n = st_min(ST_INT16_BLOCK, p->k - i);
+        const unsigned char *w = (unsigned char *)p->w.data + r * p->row_bytes;
+        float scale;
+        scalar->blocks[p->dtype](w, p->row_bytes, 1, i, n, q, n, &scale);
+        for (size_t j = 0; j < n; j++) row[i + j] = scale * (float)q[j];
+    }
+}
+
 // Of all rows; returns the largest magnitude of a weight, but at least 1.
 static float define(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
                     const struct product *p, float *y) {
@@ -127,7 +146,7 @@ static float define(const struct st_linear_path *path, const struct st_linear_ke
     for (size_t r = 0; r < p->n_rows; r++) {
         read_row(kernels, p, r, row);
         largest = fmaxf(largest, st_max_magnitude(row, p->k));
-        round_row(path->rounding, ST_INT16_MAX_WEIGHT, row, p->k);
+        round_weights(path->rounding, p, r, row);
         for (size_t t = 0; t < p->n_tokens; t++) {
             double sum = (double)((float *)p->bias.data)[r];
             for (size_t i = 0; i < p->k; i++) sum += (double)x[t * p->k + i] * (double)row[i];
