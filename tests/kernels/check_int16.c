@@ -98,19 +98,25 @@ static void whole_blocks_of_the_largest_fit(void **state) {
         }
 }
 
+// Each is off by at most `most` steps, or 0 where the scale is not finite.
+static void check_numbers(const int16_t *q, int max_q, const float *exact, size_t n, float scale,
+                          float most) {
+    for (size_t i = 0; i < n; i++) {
+        assert_in_range(q[i] + max_q, 0, 2 * max_q);
+        if (isfinite(scale))
+            assert_true(fabsf(exact[i] - scale * q[i]) <= most * scale + 1e-30f);
+        else
+            assert_int_equal(q[i], 0);
+    }
+}
+
 static void check_quantize(const struct st_int16 *row, float *x, size_t n, int max_q) {
     int16_t got[ST_INT16_BLOCK], wanted[ST_INT16_BLOCK];
     float scale = row->quantize(x, n, max_q, got);
     float wanted_scale = scalar_row()->quantize(x, n, max_q, wanted);
     assert_memory_equal(&scale, &wanted_scale, sizeof scale);
     assert_memory_equal(got, wanted, n * sizeof *got);
-    for (size_t i = 0; i < n; i++) {
-        assert_in_range(got[i] + max_q, 0, 2 * max_q);
-        if (isfinite(scale))
-            assert_true(fabsf(x[i] - scale * got[i]) <= 0.502f * scale + 1e-30f);
-        else
-            assert_int_equal(got[i], 0);
-    }
+    check_numbers(got, max_q, x, n, scale, 0.502f);
 }
 
 static void quantizing_equals_the_scalar_one(void **state) {
@@ -145,13 +151,7 @@ static void check_rows(const struct st_int16 *row, enum st_dtype dtype, const un
         assert_int_equal(isfinite(scale), isfinite(scales[r]));
         if (isfinite(scale)) assert_memory_equal(&scale, &scales[r], sizeof scale);
         assert_memory_equal(q, wanted, n * sizeof *wanted);
-        for (size_t i = 0; i < n; i++) {
-            assert_in_range(q[i] + ST_INT16_MAX_WEIGHT, 0, 2 * ST_INT16_MAX_WEIGHT);
-            if (isfinite(scale))
-                assert_true(fabsf(exact[i] - scale * q[i]) <= 0.7f * scale + 1e-30f);
-            else
-                assert_int_equal(q[i], 0);
-        }
+        check_numbers(q, ST_INT16_MAX_WEIGHT, exact, n, scale, 0.7f);
     }
     kc_free(&got, row->name);
 }
