@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the codes of blocks become the integers of kernels/int16.h, without floats between. A part's
+// How codes of blocks become the integers of kernels/int16.h, without floats between. A part's
 // value is code * scale - minimum (block_parts.h). Counted in half steps from the middle of their
-// range, codes are q = 2 * (code - least) - span, and
+// range, codes are
 //
+//   q = 2 * (code - least) - span      for the value q * scale / 2 + middle
 //   middle = (least + span / 2) * scale - minimum
-//   limit  = the largest |middle| + span / 2 * |scale| of the parts
 //
-// becomes ST_INT16_MAX_WEIGHT. In eighths of that unit, as whole numbers, halves to even, a part
-// has
+// The largest |middle| + span / 2 * |scale| of all parts becomes ST_INT16_MAX_WEIGHT. In eighths of
+// that unit, rounded to whole numbers, halves to even, a part has
 //
-//   step = scale / 2 << (15 - shift), from = middle      shift: st_int16_shift()
-//   ((((q << shift) * step + (1 << 14)) >> 15) + from + 4) >> 3
+//   step = scale / 2 << (15 - shift)   shift: st_int16_shift()
+//   from = middle
 //
-// A product is rounded to an eighth, then the sum to the nearest.
+// and an element is ((((q << shift) * step + (1 << 14)) >> 15) + from + 4) >> 3: the product is
+// rounded to an eighth, then the sum to the nearest.
 #ifndef ST_KERNELS_INT16_CODES_H
 #define ST_KERNELS_INT16_CODES_H
 
