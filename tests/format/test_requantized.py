@@ -78,7 +78,7 @@ def write_both(folder, name, model=MODEL, chosen=is_linear):
 
 
 def logits(model, tokens, mode, *options):
-    out = f"{model}.{mode}.f32"
+    out = tokens.with_name(f"{pathlib.Path(model).name}.{mode}.f32")
     subprocess.run([os.environ["STINT_COMMAND"], "logits", model, "--tokens", tokens, "-o", out,
                     "--exec", mode, *options], check=True, capture_output=True, timeout=120)
     return numpy.fromfile(out, numpy.float32)
