@@ -2,28 +2,26 @@
 // Blocks as integers of 16 bits (int16_codes.h), for blocks_avx2.c, which has their codes and
 // scales. vpmulhrsw multiplies a code, rounds and shifts.
 
-typedef __m256i words;
-
 // Of the parts of 32, or of 16 each.
 struct lines {
     _Alignas(32) int16_t step[16], from[16];
 };
 
-INLINE words words_of(__m256 first, __m256 second) {
-    words v = _mm256_packs_epi32(_mm256_cvtps_epi32(first), _mm256_cvtps_epi32(second));
-    return _mm256_permute4x64_epi64(v, 0xd8);
+INLINE __m256i words_of(const __m256 *v, float by) {
+    const __m256 factor = _mm256_set1_ps(by);
+    return narrow_32(rounded(_mm256_mul_ps(v[0], factor)), rounded(_mm256_mul_ps(v[1], factor)));
 }
 
-// False where all is 0. scale, minimum: two vectors, of 16 parts of 16 or, twice the same, of 8.
-INLINE bool find_lines(const __m256 *scale, const __m256 *minimum, int least, int span,
-                       struct lines *to, float *unit) {
+// Of parts of 32 scale and minimum are twice the same. False where all is 0.
+INLINE bool find_lines(wide scale, wide minimum, int least, int span, struct lines *to,
+                       float *unit) {
     const __m256 half = _mm256_set1_ps((float)span / 2.0f);
     const __m256 centre = _mm256_set1_ps((float)least + (float)span / 2.0f);
     __m256 middle[2];
     __m256i ends[2];
     UNROLLED for (int i = 0; i < 2; i++) {
-        middle[i] = _mm256_sub_ps(_mm256_mul_ps(centre, scale[i]), minimum[i]);
-        __m256 reach = _mm256_mul_ps(half, _mm256_castsi256_ps(magnitudes(scale[i])));
+        middle[i] = _mm256_sub_ps(_mm256_mul_ps(centre, scale.of[i]), minimum.of[i]);
+        __m256 reach = _mm256_mul_ps(half, _mm256_castsi256_ps(magnitudes(scale.of[i])));
         __m256 distance = _mm256_castsi256_ps(magnitudes(middle[i]));
         ends[i] = magnitudes(_mm256_add_ps(distance, reach));
     }
@@ -31,12 +29,8 @@ INLINE bool find_lines(const __m256 *scale, const __m256 *minimum, int least, in
     float by = st_quantize_factor(limit, 8 * ST_INT16_MAX_WEIGHT);
     *unit = limit / ST_INT16_MAX_WEIGHT;
     if (!(by > 0.0f)) return false;
-    const __m256 for_step = _mm256_set1_ps(by / 2.0f * (float)(1 << (15 - st_int16_shift(span))));
-    const __m256 for_from = _mm256_set1_ps(by);
-    words step = words_of(_mm256_mul_ps(scale[0], for_step), _mm256_mul_ps(scale[1], for_step));
-    words from = words_of(_mm256_mul_ps(middle[0], for_from), _mm256_mul_ps(middle[1], for_from));
-    store_256(to->step, step);
-    store_256(to->from, _mm256_add_epi16(from, _mm256_set1_epi16(4)));
+    store_256(to->step, words_of(scale.of, by / 2.0f * (float)(1 << (15 - st_int16_shift(span)))));
+    store_256(to->from, _mm256_add_epi16(words_of(middle, by), _mm256_set1_epi16(4)));
     return true;
 }
 
@@ -44,15 +38,16 @@ INLINE bool find_lines(const __m256 *scale, const __m256 *minimum, int least, in
 INLINE void put_16(__m128i code, int least, int span, const struct lines *lines, size_t line,
                    int16_t *out) {
     const int shift = st_int16_shift(span);
-    const words start = _mm256_set1_epi16((short)((2 * least + span) * (1 << shift)));
-    words v = least ? _mm256_cvtepi8_epi16(code) : _mm256_cvtepu8_epi16(code);
+    const __m256i start = _mm256_set1_epi16((short)((2 * least + span) * (1 << shift)));
+    __m256i v = least ? _mm256_cvtepi8_epi16(code) : _mm256_cvtepu8_epi16(code);
     v = _mm256_sub_epi16(_mm256_slli_epi16(v, shift + 1), start);
     v = _mm256_mulhrs_epi16(v, _mm256_set1_epi16(lines->step[line]));
     v = _mm256_add_epi16(v, _mm256_set1_epi16(lines->from[line]));
     store_256(out, _mm256_srai_epi16(v, 3));
 }
 
-// What codes become is known for all rows before the first code is put: each waits long for it.
+// What codes become is found for all rows before the first code is put, as each row waits long for
+// it. A compiler leaves out the codes of the first loop and the scales of the second.
 INLINE void convert(unpack_fn *unpack, bool by_16, int least, int span, const unsigned char *b,
                     size_t row_bytes, size_t n_rows, size_t n_parts, int16_t *out, size_t out_row,
                     float *scales) {
@@ -61,9 +56,9 @@ INLINE void convert(unpack_fn *unpack, bool by_16, int least, int span, const un
     for (size_t r = 0; r < n_rows; r++) {
         struct unpacked u;
         unpack(b + r * row_bytes, ST_BLOCKS_PARTS, PAIRS, &u);
-        const __m256 scale[2] = {u.scale, u.scale}, minimum[2] = {u.minimum, u.minimum};
-        found[r] = find_lines(by_16 ? u.scales.of : scale, by_16 ? u.minima.of : minimum, least,
-                              span, &lines[r], &scales[r]);
+        wide scale = by_16 ? u.scales : (wide){{u.scale, u.scale}};
+        wide minimum = by_16 ? u.minima : (wide){{u.minimum, u.minimum}};
+        found[r] = find_lines(scale, minimum, least, span, &lines[r], &scales[r]);
     }
     for (size_t r = 0; r < n_rows; r++, out += out_row) {
         struct unpacked u;

@@ -189,8 +189,8 @@ BLOCK(q5_k) {
         two_parts_of_five(b + 16, part, b + 48 + part * 16, d + part, m + part, y + part * 32);
 }
 
-// Of 32 elements: four bits of `low` and two of `high`, less 32. No shift is longer than it must
-// be: compilers that have none of bytes add some to themselves.
+// 32 codes of four bits of `low` and two of `high`, less 32. GCC shifts bytes to the left by adding
+// them to themselves, one place at a time, so shifts are as short as can be.
 INLINE void six_bits(const unsigned char *low, int low_bit, const unsigned char *high, int high_bit,
                      int8_t *q) {
     int up = high_bit < 4 ? 4 - high_bit : 0, down = high_bit > 4 ? high_bit - 4 : 0;
