@@ -67,10 +67,17 @@ class Piped(unittest.TestCase):
 
     def test_each_answer_has_a_seed_of_its_own(self):
         hot = ("-n", "12", "--temp", "1.5")
-        lines = self.chat("The old man said", "/retry", "/retry", options=hot).stdout.splitlines()
-        self.assertEqual(len(set(lines)), len(lines))
+        with tempfile.TemporaryDirectory() as folder:
+            saved = [pathlib.Path(folder) / f"{answer}.json" for answer in range(3)]
+            first, *retries = (f"/save {path}" for path in saved)
+            self.chat("The old man said", first,
+                      *(line for save in retries for line in ("/retry", save)), options=hot)
+            # An answer may have lines that are alike, so whole ones are compared.
+            answers = [json.loads(path.read_text(encoding="utf-8"))["messages"][-1]["content"]
+                       for path in saved]
+        self.assertEqual(len(set(answers)), len(answers))
         again = self.chat("The old man said", options=hot).stdout
-        self.assertNotEqual(again, lines[0] + "\n")  # nobody chose one
+        self.assertNotEqual(again, answers[0] + "\n")  # nobody chose one
 
     def test_quotes_enclose_a_message_of_several_lines(self):
         with tempfile.TemporaryDirectory() as folder:
