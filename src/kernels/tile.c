@@ -68,8 +68,8 @@ size_t st_tile_block_start(const struct st_tile *tile, size_t n_tokens, size_t b
 void st_tile_transpose(const struct st_tile *tile, const float *a, size_t a_row, size_t n_rows,
                        size_t n_columns, float *b, size_t b_row) {
     size_t lanes = tile->lanes;
-    for (size_t i0 = 0; i0 < n_rows; i0 += lanes)
-        for (size_t j0 = 0; j0 < n_columns; j0 += lanes) {
+    for (size_t j0 = 0; j0 < n_columns; j0 += lanes)
+        for (size_t i0 = 0; i0 < n_rows; i0 += lanes) {
             size_t i1 = st_min(i0 + lanes, n_rows), j1 = st_min(j0 + lanes, n_columns);
             if (i1 - i0 == lanes && j1 - j0 == lanes) {
                 tile->transpose(a + i0 * a_row + j0, a_row, b + j0 * b_row + i0, b_row);
