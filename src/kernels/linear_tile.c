@@ -69,8 +69,8 @@ static void read_rows(const struct columns *c, size_t row, size_t row1, struct p
 }
 
 // What read_rows reads next comes from memory while tokens meet what it wrote: rows lie too
-// far apart for the processor's own prefetchers. Past row1 nothing is prefetched, and nothing of
-// nested weights, whose rows lie eight and eight together.
+// far apart for the processor's own prefetchers. Nothing of nested weights is prefetched, whose
+// rows lie eight and eight together.
 static void prefetch_rows(const struct columns *c, size_t row, size_t row1, size_t k0) {
     const struct st_linear_args *a = c->args;
     if (a->nested) return;
@@ -89,8 +89,12 @@ static void add_k_block(const struct columns *c, size_t row0, size_t row1, struc
     size_t padded = st_tile_padded(tile, c->args->n_tokens), m = c->form->m;
     for (size_t row = row0; row < row1; row += m) {
         read_rows(c, row, row1, panel);
-        size_t next_row = row + m < row1 ? row + m : row0;
-        prefetch_rows(c, next_row, row1, next_row == row0 ? panel->k0 + panel->n : panel->k0);
+        if (row + m < row1)
+            prefetch_rows(c, row + m, row1, panel->k0);
+        else if (panel->k0 + panel->n < c->args->k)
+            prefetch_rows(c, row0, row1, panel->k0 + panel->n);
+        else
+            prefetch_rows(c, row1, row1 + m, 0); // where a thread usually goes on
         for (size_t t = 0; t < padded;) {
             size_t width = st_tile_width(tile, c->args->n_tokens, t);
             c->form->add_tile(c, panel, t, width, sums + (row - row0) * sum_row + t, sum_row);
