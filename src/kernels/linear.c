@@ -51,23 +51,25 @@ static bool quantized(enum st_dtype dtype, size_t k, size_t n_tokens) {
 const struct st_linear_path st_linear_paths[] = {
 #if defined(__x86_64__)
     {"tile_bf16", ST_CPU_AVX512 | ST_CPU_AVX512BF16, 0, ST_LINEAR_BF16, quantized,
-     st_linear_tile_block_tokens, st_linear_tile_bf16_pack, st_linear_tile_bf16_rows},
+     st_linear_tile_block_tokens, st_linear_tile_bf16_pack, st_linear_tile_bf16_rows,
+     st_linear_tile_bf16_gated},
     {"tile_int16", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, 0, ST_LINEAR_INT16, quantized,
-     st_linear_tile_block_tokens, st_linear_tile_int16_pack, st_linear_tile_int16_rows},
+     st_linear_tile_block_tokens, st_linear_tile_int16_pack, st_linear_tile_int16_rows, NULL},
     {"tile_int16", ST_CPU_AVX2, ST_CPU_AVX512, ST_LINEAR_INT16, quantized,
-     st_linear_tile_block_tokens, st_linear_tile_int16_pack, st_linear_tile_int16_rows},
+     st_linear_tile_block_tokens, st_linear_tile_int16_pack, st_linear_tile_int16_rows, NULL},
     {"bf16_few_amx", ST_CPU_AMX_BF16, 0, ST_LINEAR_EXACT, st_linear_bf16_few_amx_takes,
-     st_linear_bf16_few_amx_block_tokens, st_linear_bf16_few_amx_pack, st_linear_bf16_few_amx_rows},
+     st_linear_bf16_few_amx_block_tokens, st_linear_bf16_few_amx_pack, st_linear_bf16_few_amx_rows,
+     NULL},
     {"bf16_gemv", ST_CPU_AVX512, 0, ST_LINEAR_EXACT, st_linear_bf16_gemv_takes,
-     st_linear_bf16_gemv_block_tokens, st_linear_bf16_gemv_pack, st_linear_bf16_gemv_rows},
+     st_linear_bf16_gemv_block_tokens, st_linear_bf16_gemv_pack, st_linear_bf16_gemv_rows, NULL},
 #endif
-    {"gemv", 0, 0, ST_LINEAR_EXACT, few_tokens, NULL, NULL, gemv_rows},
+    {"gemv", 0, 0, ST_LINEAR_EXACT, few_tokens, NULL, NULL, gemv_rows, NULL},
 #if defined(__x86_64__)
     {"bf16_amx", ST_CPU_AMX_BF16, 0, ST_LINEAR_EXACT, st_linear_bf16_amx_takes,
-     st_linear_bf16_amx_block_tokens, st_linear_bf16_amx_pack, st_linear_bf16_amx_rows},
+     st_linear_bf16_amx_block_tokens, st_linear_bf16_amx_pack, st_linear_bf16_amx_rows, NULL},
 #endif
     {"tile", 0, 0, ST_LINEAR_EXACT, anything, st_linear_tile_block_tokens, st_linear_tile_pack,
-     st_linear_tile_rows},
+     st_linear_tile_rows, st_linear_tile_gated},
     {0},
 };
 

@@ -6,6 +6,7 @@
 #define ST_KERNELS_LINEAR_H
 
 #include "kernels/dequantize.h"
+#include "kernels/elementwise.h"
 #include "kernels/gemv.h"
 #include "kernels/int16.h"
 #include "kernels/nested_values.h"
@@ -27,6 +28,7 @@ struct st_linear_kernels {
     const struct st_dequantize_bf16 *dequantize_bf16;
     const struct st_int16 *int16; // NULL where no path in 16-bit integers is selected
     const struct st_nested_values *nested;
+    const struct st_elementwise *elementwise;
 };
 
 struct st_linear_args {
@@ -41,6 +43,15 @@ struct st_linear_args {
     const float *bias; // [rows] or NULL
     float *y;          // y[t * y_row + n], n counted from row 0
     size_t y_row;
+};
+
+// Two linears with n_rows rows each that share an input, the second of which gates the first. Their
+// y and bias are not used.
+struct st_linear_gated {
+    const struct st_linear_args *up, *gate;
+    size_t n_rows;
+    enum st_act act;
+    float *packed; // act(gate) * up, as pack() has [n_tokens, n_rows]
 };
 
 // What inputs and weights are rounded to.
@@ -59,6 +70,10 @@ struct st_linear_path {
     // Rows [row0, row1); scratch: st_linear_scratch_floats floats, one per caller.
     void (*rows)(const struct st_linear_kernels *kernels, const struct st_linear_args *args,
                  size_t row0, size_t row1, float *scratch);
+    // Rows [row0, row1) of both, as what the next linear takes: nothing is stored in between. row0
+    // is even, and so is row1 unless it is the last. NULL: the path cannot do this.
+    void (*gated)(const struct st_linear_kernels *kernels, const struct st_linear_gated *gated,
+                  size_t row0, size_t row1, float *scratch);
 };
 
 // Best first; the last one takes everything. Ends with a NULL name.

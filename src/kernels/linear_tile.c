@@ -21,9 +21,15 @@ enum {
 };
 static_assert(BF16_ROW >= K_BLOCK && BF16_ROW >= INT16_ROW, "the widest row of a panel");
 
+// From the sums of one row to those of the next. Rows a power of two apart would fall into the same
+// sets of a cache.
+static size_t sum_row_of(const struct st_tile *tile, size_t n_tokens) {
+    return st_tile_padded(tile, n_tokens) + 16;
+}
+
+// Sums of two linears, as one may gate the other.
 size_t st_linear_tile_scratch_floats(const struct st_tile *tile, size_t n_tokens) {
-    return K_BLOCK + MAX_M * BF16_ROW +
-           st_linear_whole_rows(tile) * (st_tile_padded(tile, n_tokens) + 16);
+    return K_BLOCK + MAX_M * BF16_ROW + 2 * st_linear_whole_rows(tile) * sum_row_of(tile, n_tokens);
 }
 
 size_t st_linear_tile_packed_floats(const struct st_tile *tile, size_t n_tokens, size_t k) {
@@ -51,6 +57,10 @@ struct form {
     // sums[m, width] += panel * x[k0.., t..]
     void (*add_tile)(const struct columns *c, const struct panel *panel, size_t t, size_t width,
                      float *sums, size_t sum_row);
+    // Elements k and, if n is 2, k + 1 of `width` tokens, x [n, width], into a packed input; k is
+    // even. NULL: an element's bits depend on others.
+    void (*pack_two)(const struct st_linear_kernels *kernels, const float *x, size_t n,
+                     size_t width, size_t k, float *out);
 };
 
 // What meets the rows of one linear: the packed input.
@@ -112,25 +122,67 @@ static void store(const struct columns *c, size_t row0, size_t row1, const float
         for (size_t row = row0; row < row1; row++) a->y[t * a->y_row + row] += a->bias[row];
 }
 
-static void multiply_block(const struct columns *c, size_t row0, size_t row1, float *scratch) {
-    const struct st_tile *tile = c->kernels->tile;
+static float *first_sums(float *scratch) {
+    return scratch + K_BLOCK + MAX_M * BF16_ROW;
+}
+
+// sums[row1 - row0, padded], as many rows as one call takes or fewer
+static void sum_rows(const struct columns *c, size_t row0, size_t row1, float *scratch,
+                     float *sums) {
     const struct st_linear_args *a = c->args;
     struct panel panel = {.floats = scratch, .weights = scratch + K_BLOCK};
-    // Rows a power of two apart would fall into the same cache sets.
-    size_t sum_row = st_tile_padded(tile, a->n_tokens) + 16;
-    float *sums = panel.weights + MAX_M * BF16_ROW;
+    size_t sum_row = sum_row_of(c->kernels->tile, a->n_tokens);
     memset(sums, 0, st_round_up(row1 - row0, c->form->m) * sum_row * sizeof *sums);
     for (; panel.k0 < a->k; panel.k0 += panel.n) {
         panel.n = st_min(c->form->k_block, a->k - panel.k0);
         add_k_block(c, row0, row1, &panel, sums, sum_row);
     }
-    store(c, row0, row1, sums, sum_row);
+}
+
+static void multiply_block(const struct columns *c, size_t row0, size_t row1, float *scratch) {
+    float *sums = first_sums(scratch);
+    sum_rows(c, row0, row1, scratch, sums);
+    store(c, row0, row1, sums, sum_row_of(c->kernels->tile, c->args->n_tokens));
 }
 
 static void multiply(const struct columns *c, size_t row0, size_t row1, float *scratch) {
     size_t n = st_linear_whole_rows(c->kernels->tile);
     for (size_t row = row0; row < row1; row += n)
         multiply_block(c, row, st_min(row + n, row1), scratch);
+}
+
+// n rows, one or two, from `row` on.
+static void pack_gated(const struct st_linear_kernels *kernels, const struct st_linear_gated *g,
+                       const struct form *form, size_t row, size_t n, const float *up,
+                       const float *gate) {
+    const struct st_tile *tile = kernels->tile;
+    size_t n_tokens = g->up->n_tokens, sum_row = sum_row_of(tile, n_tokens), width;
+    for (size_t t = 0; t < n_tokens; t += width) {
+        float x[2 * ST_TILE_MAX_WIDTH];
+        width = st_tile_width(tile, n_tokens, t);
+        for (size_t i = 0; i < n; i++)
+            kernels->elementwise->act_gated(g->act, gate + i * sum_row + t, up + i * sum_row + t,
+                                            width, x + i * width);
+        form->pack_two(kernels, x, n, width, row, g->packed + t * g->n_rows);
+    }
+}
+
+// Two linears, whose sums have tokens in lanes already, as packed inputs do.
+static void multiply_gated(const struct st_linear_kernels *kernels, const struct st_linear_gated *g,
+                           const struct form *form, size_t row0, size_t row1, float *scratch) {
+    const struct columns up = {kernels, g->up, form}, gate = {kernels, g->gate, form};
+    const struct st_tile *tile = kernels->tile;
+    size_t n_tokens = g->up->n_tokens, sum_row = sum_row_of(tile, n_tokens);
+    size_t n = st_linear_whole_rows(tile);
+    float *sums = first_sums(scratch), *gates = sums + n * sum_row;
+    for (size_t row = row0; row < row1; row += n) {
+        size_t end = st_min(row + n, row1);
+        sum_rows(&up, row, end, scratch, sums);
+        sum_rows(&gate, row, end, scratch, gates);
+        for (size_t r = row; r < end; r += 2)
+            pack_gated(kernels, g, form, r, st_min(2, end - r), sums + (r - row) * sum_row,
+                       gates + (r - row) * sum_row);
+    }
 }
 
 // The tokens of one block.
@@ -174,10 +226,28 @@ void st_linear_tile_pack(const struct st_linear_kernels *kernels, const float *x
     st_tile_pack(kernels->tile, x + t.first * k, k, t.n, k, out + t.first * k);
 }
 
+static void pack_two_floats(const struct st_linear_kernels *kernels, const float *x, size_t n,
+                            size_t width, size_t k, float *out) {
+    (void)kernels;
+    memcpy(out + k * width, x, n * width * sizeof *out);
+}
+
+static struct form float_form(const struct st_linear_kernels *kernels) {
+    return (struct form){kernels->tile->m, K_BLOCK,    K_BLOCK,
+                         read_floats,      add_floats, pack_two_floats};
+}
+
 void st_linear_tile_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
                          size_t row0, size_t row1, float *scratch) {
-    const struct form floats = {kernels->tile->m, K_BLOCK, K_BLOCK, read_floats, add_floats};
+    const struct form floats = float_form(kernels);
     multiply(&(struct columns){kernels, a, &floats}, row0, row1, scratch);
+}
+
+void st_linear_tile_gated(const struct st_linear_kernels *kernels,
+                          const struct st_linear_gated *gated, size_t row0, size_t row1,
+                          float *scratch) {
+    const struct form floats = float_form(kernels);
+    multiply_gated(kernels, gated, &floats, row0, row1, scratch);
 }
 
 // ---- Pairs: 32 bits, which are packed like floats and take half the room. Until then those of a
@@ -223,13 +293,32 @@ void st_linear_tile_bf16_pack(const struct st_linear_kernels *kernels, const flo
     pack_pairs(kernels, t, k, packed);
 }
 
+static void zip_two(const struct st_linear_kernels *kernels, const float *x, size_t n, size_t width,
+                    size_t k, float *out) {
+    kernels->pairs->zip(x, n, width, (uint32_t *)(void *)out + k / 2 * width);
+}
+
+static struct form bf16_form(const struct st_linear_kernels *kernels) {
+    size_t m = kernels->pairs->m;
+    return (struct form){m,      st_min(BF16_BLOCK, BF16_PANEL / m), BF16_ROW, read_bf16, add_bf16,
+                         zip_two};
+}
+
 void st_linear_tile_bf16_rows(const struct st_linear_kernels *kernels,
                               const struct st_linear_args *a, size_t row0, size_t row1,
                               float *scratch) {
-    size_t m = kernels->pairs->m, k_block = st_min(BF16_BLOCK, BF16_PANEL / m);
-    const struct form bf16 = {m, k_block, BF16_ROW, read_bf16, add_bf16};
+    const struct form bf16 = bf16_form(kernels);
     kernels->pairs->begin();
     multiply(&(struct columns){kernels, a, &bf16}, row0, row1, scratch);
+    kernels->pairs->end();
+}
+
+void st_linear_tile_bf16_gated(const struct st_linear_kernels *kernels,
+                               const struct st_linear_gated *gated, size_t row0, size_t row1,
+                               float *scratch) {
+    const struct form bf16 = bf16_form(kernels);
+    kernels->pairs->begin();
+    multiply_gated(kernels, gated, &bf16, row0, row1, scratch);
     kernels->pairs->end();
 }
 
@@ -282,6 +371,7 @@ void st_linear_tile_int16_pack(const struct st_linear_kernels *kernels, const fl
 void st_linear_tile_int16_rows(const struct st_linear_kernels *kernels,
                                const struct st_linear_args *a, size_t row0, size_t row1,
                                float *scratch) {
-    const struct form int16 = {kernels->tile->m, ST_INT16_BLOCK, INT16_ROW, read_int16, add_int16};
+    const struct form int16 = {kernels->tile->m, ST_INT16_BLOCK, INT16_ROW,
+                               read_int16,       add_int16,      NULL};
     multiply(&(struct columns){kernels, a, &int16}, row0, row1, scratch);
 }

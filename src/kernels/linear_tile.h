@@ -19,4 +19,9 @@ typedef void st_linear_rows_fn(const struct st_linear_kernels *kernels,
 st_linear_pack_fn st_linear_tile_pack, st_linear_tile_bf16_pack, st_linear_tile_int16_pack;
 st_linear_rows_fn st_linear_tile_rows, st_linear_tile_bf16_rows, st_linear_tile_int16_rows;
 
+typedef void st_linear_gated_fn(const struct st_linear_kernels *kernels,
+                                const struct st_linear_gated *gated, size_t row0, size_t row1,
+                                float *scratch);
+st_linear_gated_fn st_linear_tile_gated, st_linear_tile_bf16_gated;
+
 #endif

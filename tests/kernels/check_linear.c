@@ -35,17 +35,24 @@ static const struct st_linear_path emulated = {"bf16_amx emulated",
                                                emulated_takes,
                                                emulated_block_tokens,
                                                emulated_pack,
-                                               emulated_rows};
+                                               emulated_rows,
+                                               NULL};
 
-static const struct st_linear_path emulated_few = {
-    "bf16_few_amx emulated", 0,        0,       ST_LINEAR_EXACT, few_takes,
-    few_block_tokens,        few_pack, few_rows};
+static const struct st_linear_path emulated_few = {"bf16_few_amx emulated",
+                                                   0,
+                                                   0,
+                                                   ST_LINEAR_EXACT,
+                                                   few_takes,
+                                                   few_block_tokens,
+                                                   few_pack,
+                                                   few_rows,
+                                                   NULL};
 
 static struct st_linear_kernels kernels_for(uint64_t flags) {
     return (struct st_linear_kernels){
-        st_tile_select(flags),         st_dequantize_select(flags),      st_gemv_select(flags),
-        st_pairs_select(flags),        st_dequantize_bf16_select(flags), st_int16_select(flags),
-        st_nested_values_select(flags)};
+        st_tile_select(flags),          st_dequantize_select(flags),      st_gemv_select(flags),
+        st_pairs_select(flags),         st_dequantize_bf16_select(flags), st_int16_select(flags),
+        st_nested_values_select(flags), st_elementwise_select(flags)};
 }
 
 struct product {
@@ -75,22 +82,30 @@ static void done(struct product *p, const char *who) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) kc_free(all[i], who);
 }
 
+static struct st_linear_args args_of(const struct st_linear_path *path, const struct product *p) {
+    return (struct st_linear_args){.w = p->w.data,
+                                   .row_bytes = p->row_bytes,
+                                   .dtype = p->dtype,
+                                   .nested = p->bits ? &p->nested : NULL,
+                                   .bits = p->bits,
+                                   .k = p->k,
+                                   .n_tokens = p->n_tokens,
+                                   .x = path->pack ? p->packed.data : p->x.data,
+                                   .bias = p->bias.data,
+                                   .y = p->y.data,
+                                   .y_row = p->n_rows};
+}
+
+static void pack(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
+                 const float *x, size_t n_tokens, size_t k, float *out) {
+    for (size_t b = 0; b * path->block_tokens(kernels) < n_tokens; b++)
+        path->pack(kernels, x, n_tokens, k, b, out);
+}
+
 static void run(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
                 struct product *p, size_t rows_per_call) {
-    struct st_linear_args args = {.w = p->w.data,
-                                  .row_bytes = p->row_bytes,
-                                  .dtype = p->dtype,
-                                  .nested = p->bits ? &p->nested : NULL,
-                                  .bits = p->bits,
-                                  .k = p->k,
-                                  .n_tokens = p->n_tokens,
-                                  .x = path->pack ? p->packed.data : p->x.data,
-                                  .bias = p->bias.data,
-                                  .y = p->y.data,
-                                  .y_row = p->n_rows};
-    if (path->pack)
-        for (size_t b = 0; b * path->block_tokens(kernels) < p->n_tokens; b++)
-            path->pack(kernels, p->x.data, p->n_tokens, p->k, b, p->packed.data);
+    struct st_linear_args args = args_of(path, p);
+    if (path->pack) pack(path, kernels, p->x.data, p->n_tokens, p->k, p->packed.data);
     for (size_t row = 0; row < p->n_rows; row += rows_per_call)
         path->rows(kernels, &args, row, st_min(row + rows_per_call, p->n_rows), p->scratch.data);
 }
@@ -331,11 +346,63 @@ static void emulated_tiles_of_few_tokens_equal_the_definition(void **state) {
     assert_false(emulated_few.takes(ST_DTYPE_F16, 32, 1));
 }
 
+// Packed by the path in one go, against products, activation and packing one after another.
+static void check_gated(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
+                        enum st_dtype dtype, size_t n_tokens, size_t k, size_t n_rows) {
+    struct product up = make(dtype, n_tokens, k, n_rows, kernels);
+    struct product gate = make(dtype, n_tokens, k, n_rows, kernels);
+    struct st_linear_args of_up = args_of(path, &up), of_gate = args_of(path, &gate);
+    of_gate.x = of_up.x;
+    of_up.bias = of_gate.bias = NULL;
+    pack(path, kernels, up.x.data, n_tokens, k, up.packed.data);
+    path->rows(kernels, &of_up, 0, n_rows, up.scratch.data);
+    path->rows(kernels, &of_gate, 0, n_rows, up.scratch.data);
+    kernels->elementwise->act_gated(ST_ACT_SILU, gate.y.data, up.y.data, n_tokens * n_rows,
+                                    up.y.data);
+    size_t room = st_linear_packed_floats(kernels->tile, n_tokens, n_rows);
+    struct kc_array wanted = kc_floats(room, 1.0f), got = kc_floats(room, 1.0f);
+    pack(path, kernels, up.y.data, n_tokens, n_rows, wanted.data);
+    struct st_linear_gated gated = {&of_up, &of_gate, n_rows, ST_ACT_SILU, got.data};
+    size_t rows = 2 + 2 * ts_random_below(st_linear_whole_rows(kernels->tile));
+    for (size_t row = 0; row < n_rows; row += rows)
+        path->gated(kernels, &gated, row, st_min(row + rows, n_rows), up.scratch.data);
+    size_t bytes = path->rounding == ST_LINEAR_BF16 ? sizeof(uint16_t) : sizeof(float), width;
+    for (size_t t = 0; t < n_tokens; t += width) {
+        width = st_tile_width(kernels->tile, n_tokens, t);
+        assert_memory_equal((float *)got.data + t * n_rows, (float *)wanted.data + t * n_rows,
+                            width * n_rows * bytes);
+    }
+    kc_free(&wanted, path->name);
+    kc_free(&got, path->name);
+    done(&up, path->name);
+    done(&gate, path->name);
+}
+
+static void gated_rows_are_the_next_input(void **state) {
+    (void)state;
+    const uint64_t sets[] = {0, ST_CPU_AVX2, UINT64_MAX};
+    const size_t tokens[] = {1, 5, 16, 17, 64, 100}, rows[] = {2, 34, 64, 65, 130, 192};
+    size_t n_checked = 0;
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
+        uint64_t flags = st_cpu_flags() & sets[s];
+        struct st_linear_kernels kernels = kernels_for(flags);
+        for (const struct st_linear_path *path = st_linear_paths; path->name; path++)
+            for (size_t i = 0; i < 6 * 6 && path->gated; i++) {
+                size_t n = tokens[i % 6], r = rows[i / 6];
+                if (!st_linear_path_fits(path, flags, true, ST_DTYPE_Q4_1, r, n)) continue;
+                check_gated(path, &kernels, ST_DTYPE_Q4_1, n, i % 2 ? 96 : 1056, r);
+                n_checked++;
+            }
+    }
+    assert_true(n_checked > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_path_equals_the_definition),
         cmocka_unit_test(quantized_types_equal_the_definition),
         cmocka_unit_test(nested_weights_equal_the_definition),
+        cmocka_unit_test(gated_rows_are_the_next_input),
         cmocka_unit_test(integers_of_16_bits_take_everything),
         cmocka_unit_test(exact_arithmetic_does_not_round),
         cmocka_unit_test(emulated_tiles_equal_the_definition),

@@ -55,11 +55,14 @@ static stint_status run_block(const struct st_run *r, const struct st_operands *
     up.y[int8 ? 1 : 0] = b->up;
     up.y[int8 ? 0 : 1] = b->gate;
     up.y_row[0] = up.y_row[1] = n_ffn;
+    struct st_gating gating = {.act = c->act, .next = &block->down};
+    if (activation.gated && !activation.norm && !activation.cutoff) up.gating = &gating;
     ST_TRY(linear->run(r, &up));
     if (linear->finish) ST_TRY(linear->finish(r, &up));
-    st_pool_run(r->group->pool, activate_token, &activation, o->n);
+    if (!gating.packed) st_pool_run(r->group->pool, activate_token, &activation, o->n);
     down.role = ST_INT8_DOWN;
     down.x = b->up;
+    down.packed = gating.packed;
     return st_op_all(linear, r, &down);
 }
 

@@ -35,6 +35,22 @@ static const struct st_linear_path *select_path(const struct st_run *r, size_t n
     return path;
 }
 
+// Whether all rows are in place, and what they give is their sums alone.
+static bool is_plain(const struct st_linear_weight *w) {
+    return !w->piece && !w->bias && w->scale == 0.0f;
+}
+
+// Whether what one of two linears gates can stay packed for the next one: nobody else sees it.
+static bool stays_packed(const struct st_path_product *p) {
+    const struct st_run *r = p->run;
+    const struct st_gating *gating = p->operands->gating;
+    if (!gating || !p->path->gated || p->n_linears != 2) return false;
+    if (r->s->observe || r->s->stored.device) return false;
+    bool has_room = st_tile_padded(r->s->kernels.tile, p->n_tokens) <= r->s->chunk_len;
+    return has_room && is_plain(p->weights[0]) && is_plain(p->weights[1]) &&
+           select_path(r, p->selecting, &gating->next, 1) == p->path;
+}
+
 static uint32_t run_on_device(const struct st_path_product *p) {
     const struct st_stored_input input = {
         .form = ST_STORED_FLOATS, .x = p->x, .n = p->operands->n, .k = p->k};
@@ -59,6 +75,10 @@ stint_status st_float_linears(const struct st_run *r, const struct st_operands *
                                       .selecting = selecting};
     product.on_device = run_on_device(&product);
     st_path_begin(&product);
+    if (stays_packed(&product)) {
+        st_path_gated(&product);
+        return STINT_OK;
+    }
     return st_rows_each(r, weights, n_linears, st_path_rows, &product);
 }
 

@@ -17,6 +17,14 @@ enum st_unit {
     ST_N_UNITS
 };
 
+// y[1] gates y[0], and act(y[1]) * y[0] is the input of `next`, and of nothing else. An op may
+// leave it packed in the place of y[1], as its path packs it for `next`, and y[0] undefined.
+struct st_gating {
+    enum st_act act;
+    const struct st_linear_weight *next;
+    const float *packed; // NULL: y has both
+};
+
 // Linears that share the input x [n, inputs]: y[i][t * y_row[i] + row]. A feed-forward block counts
 // as its first linear, ST_INT8_UP, and has the block's output.
 struct st_operands {
@@ -26,6 +34,8 @@ struct st_operands {
     size_t n;
     float *y[ST_LINEAR_OP_PARTS];
     size_t y_row[ST_LINEAR_OP_PARTS];
+    struct st_gating *gating; // of these linears; or NULL
+    const float *packed;      // from gating: in place of x; or NULL
 };
 
 typedef stint_status st_op_fn(const struct st_run *run, const struct st_operands *operands);

@@ -18,8 +18,9 @@ void st_path_begin(struct st_path_product *p) {
                                    .pairs = st_pairs_select(k->cpu_flags),
                                    .dequantize_bf16 = st_dequantize_bf16_select(k->cpu_flags),
                                    .int16 = st_int16_select(k->cpu_flags),
-                                   .nested = st_nested_values_select(k->cpu_flags)};
-    if (p->path->pack && p->on_device != (1u << p->n_linears) - 1)
+                                   .nested = st_nested_values_select(k->cpu_flags),
+                                   .elementwise = k->elementwise};
+    if (p->path->pack && !p->operands->packed && p->on_device != (1u << p->n_linears) - 1)
         st_pool_run(p->run->group->pool, pack_item, p,
                     st_ceil_div(p->n_tokens, p->path->block_tokens(&p->kernels)));
 }
@@ -39,15 +40,12 @@ static void add_bias(const struct st_linear_args *args, size_t n, size_t row, si
         for (size_t r = row; r < end; r++) args->y[t * args->y_row + r] += args->bias[r];
 }
 
-static void rows_item(void *context, size_t item, size_t worker) {
-    const struct st_path_product *p = context;
-    size_t i = 0;
-    while (item >= p->first_item[i + 1]) i++;
+// Of linear i.
+static struct st_linear_args args_of(const struct st_path_product *p, size_t i) {
     const struct st_linear_weight *w = p->weights[i];
     const struct st_rows *rows = &p->rows[i];
-    size_t row = (item - p->first_item[i]) * p->block_rows[i];
-    size_t end = st_min(row + p->block_rows[i], rows->n);
-    struct st_linear_args args = {
+    const float *packed = p->operands->packed ? p->operands->packed : p->run->buffers->packed;
+    return (struct st_linear_args){
         .w = rows->data,
         .row_bytes = w->row_bytes,
         .dtype = w->dtype,
@@ -55,11 +53,21 @@ static void rows_item(void *context, size_t item, size_t worker) {
         .bits = rows->nested ? w->nested->bits[p->run->bits] : 0,
         .k = p->k,
         .n_tokens = p->n_tokens,
-        .x = p->path->pack ? p->run->buffers->packed : p->x,
+        .x = p->path->pack ? packed : p->x,
         .bias = w->bias ? w->bias + rows->first : NULL,
         .y = p->operands->y[i] + rows->first,
         .y_row = p->operands->y_row[i],
     };
+}
+
+static void rows_item(void *context, size_t item, size_t worker) {
+    const struct st_path_product *p = context;
+    size_t i = 0;
+    while (item >= p->first_item[i + 1]) i++;
+    size_t row = (item - p->first_item[i]) * p->block_rows[i];
+    size_t end = st_min(row + p->block_rows[i], p->rows[i].n);
+    struct st_linear_args args = args_of(p, i);
+    float scale = p->weights[i]->scale;
     if (p->on_device >> i & 1)
         add_bias(&args, p->operands->n, row, end);
     else
@@ -67,8 +75,8 @@ static void rows_item(void *context, size_t item, size_t worker) {
     if (args.nested)
         st_nested_add_outliers(args.nested, args.bits, p->x, p->n_tokens, row, end, args.y,
                                args.y_row);
-    else if (w->scale != 0.0f)
-        scale_rows(p, &args, w->scale, row, end);
+    else if (scale != 0.0f)
+        scale_rows(p, &args, scale, row, end);
 }
 
 // Of a prompt: as many rows as one call takes, or down to more than half of them where that leaves
@@ -106,4 +114,26 @@ void st_path_rows(void *product, const struct st_rows *rows) {
         p->first_item[i + 1] = p->first_item[i] + st_ceil_div(rows[i].n, p->block_rows[i]);
     }
     st_pool_run(p->run->group->pool, rows_item, p, p->first_item[p->n_linears]);
+}
+
+static void gated_item(void *context, size_t item, size_t worker) {
+    const struct st_path_product *p = context;
+    size_t row = item * p->block_rows[0], n_rows = p->rows[0].n;
+    struct st_linear_args up = args_of(p, 0), gate = args_of(p, 1);
+    struct st_linear_gated gated = {.up = &up,
+                                    .gate = &gate,
+                                    .n_rows = n_rows,
+                                    .act = p->operands->gating->act,
+                                    .packed = p->operands->y[1]};
+    p->path->gated(&p->kernels, &gated, row, st_min(row + p->block_rows[0], n_rows),
+                   p->run->group->workers[worker].linear);
+}
+
+void st_path_gated(struct st_path_product *p) {
+    const struct st_rows rows[2] = {{.data = p->weights[0]->data, .n = p->weights[0]->n_out},
+                                    {.data = p->weights[1]->data, .n = p->weights[1]->n_out}};
+    p->rows = rows;
+    p->block_rows[0] = block_rows(p, rows[0].n);
+    st_pool_run(p->run->group->pool, gated_item, p, st_ceil_div(rows[0].n, p->block_rows[0]));
+    p->operands->gating->packed = p->operands->y[1];
 }

@@ -27,5 +27,7 @@ struct st_path_product {
 void st_path_begin(struct st_path_product *product);
 // The products of rows at hand, which are of all linears or of some; an st_rows_fn.
 void st_path_rows(void *product, const struct st_rows *rows);
+// In place of them, all rows of two linears in place by the path's gated(); sets operands->gating.
+void st_path_gated(struct st_path_product *product);
 
 #endif
