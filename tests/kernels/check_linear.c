@@ -389,8 +389,10 @@ static void gated_rows_are_the_next_input(void **state) {
         for (const struct st_linear_path *path = st_linear_paths; path->name; path++)
             for (size_t i = 0; i < 6 * 6 && path->gated; i++) {
                 size_t n = tokens[i % 6], r = rows[i / 6];
+                size_t k = (i + i / 6) % 2 ? 96 : 1056;
+                // r is the next linear's k, which must be even for some paths.
                 if (!st_linear_path_fits(path, flags, true, ST_DTYPE_Q4_1, r, n)) continue;
-                check_gated(path, &kernels, ST_DTYPE_Q4_1, n, i % 2 ? 96 : 1056, r);
+                check_gated(path, &kernels, ST_DTYPE_Q4_1, n, k, r);
                 n_checked++;
             }
     }

@@ -46,6 +46,7 @@ static bool stays_packed(const struct st_path_product *p) {
     const struct st_gating *gating = p->operands->gating;
     if (!gating || !p->path->gated || p->n_linears != 2) return false;
     if (r->s->observe || r->s->stored.device) return false;
+    // Packed tokens are padded, and the gate's buffer has those of a chunk.
     bool has_room = st_tile_padded(r->s->kernels.tile, p->n_tokens) <= r->s->chunk_len;
     return has_room && is_plain(p->weights[0]) && is_plain(p->weights[1]) &&
            select_path(r, p->selecting, &gating->next, 1) == p->path;
