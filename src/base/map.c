@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -111,6 +112,27 @@ stint_status st_map_copy(const char *path, uint64_t most, struct st_map *map) {
 void st_map_close(struct st_map *map) {
     if (map->data) munmap((void *)map->data, map->bytes);
     *map = (struct st_map){0};
+}
+
+static bool fits_half_of_memory(size_t bytes) {
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 && (uint64_t)pages * (uint64_t)page / 2 >= bytes;
+}
+
+void st_map_renew(const char *path, stint_progress_fn *progress, void *progress_context) {
+    static const size_t page = 4096, told = 16 << 20; // bytes
+    struct st_map map;
+    int file;
+    if (st_map_open_file(path, &map, &file) != STINT_OK) return;
+    posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    size_t bytes = fits_half_of_memory(map.bytes) ? map.bytes : 0;
+    for (size_t at = 0; at < bytes; at += page) {
+        (void)*(const volatile unsigned char *)&map.data[at];
+        if (progress && at % told == 0) progress(progress_context, "reading", at, bytes);
+    }
+    if (progress && bytes > 0) progress(progress_context, "reading", bytes, bytes);
+    close(file);
+    st_map_close(&map);
 }
 
 void st_map_scatter(const struct st_map *map) {

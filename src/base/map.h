@@ -23,6 +23,12 @@ stint_status st_map_open_file(const char *path, struct st_map *map, int *file);
 stint_status st_map_copy(const char *path, uint64_t most, struct st_map *map);
 void st_map_close(struct st_map *map); // accepts a zeroed map
 
+// Reads a file that has just been written, and synced, into memory anew. What was written lies
+// there in small pages; what its map reads in large ones, through which steps are 4 to 6 % faster.
+// A file of more than half of the memory is only dropped. `progress`, or NULL, is told of bytes of
+// "reading". Where this fails, the file stays as it is.
+void st_map_renew(const char *path, stint_progress_fn *progress, void *progress_context);
+
 // What is read of the map lies scattered: nothing beside it is worth reading.
 void st_map_scatter(const struct st_map *map);
 

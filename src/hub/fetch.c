@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/fetch.h"
 
+#include "base/map.h"
 #include "hub/blocks.h"
 
 #include <errno.h>
@@ -341,6 +342,7 @@ stint_status st_hub_fetch(struct st_hub_web *web, const struct st_hub_fetch *fet
     if (locked) status = transfer(&t);
     if (locked && status != STINT_OK && t.have == 0) unlink(t.part);
     if (t.file >= 0) close(t.file);
+    if (status == STINT_OK) st_map_renew(fetch->path, fetch->progress, fetch->progress_context);
     free(t.part);
     free(t.tag_path);
     return status;

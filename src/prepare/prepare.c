@@ -3,6 +3,7 @@
 // and measures the result (select.c).
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/map.h"
 #include "base/size.h"
 #include "device/device.h"
 #include "format/files.h"
@@ -377,6 +378,7 @@ stint_status stint_prepare(const char *source, const char *package,
         p.writer = NULL;
     }
     close_all(&p);
+    if (status == STINT_OK) st_map_renew(package, NULL, NULL);
     struct stat info;
     if (status != STINT_OK || !summary) return status;
     if (stat(package, &info) == 0) p.summary.bytes = (uint64_t)info.st_size;
