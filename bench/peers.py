@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Speed of stint beside llama.cpp and ik_llama.cpp on the same GGUF files: programs alternate,
-medians count. Prints the tables of docs/BENCHMARKS.md. Nothing else should run on the machine.
+"""Speed of stint beside llama.cpp and ik_llama.cpp on the same GGUF files. Programs alternate case
+by case, as a machine may change its speed every few seconds; medians of the rates and of the
+alternations' own ratios. Prints the tables of docs/BENCHMARKS.md. Nothing else should run.
 
     bench/peers.py --stint build/stint --peer llama.cpp=DIR/llama-bench \\
                    --peer ik_llama.cpp=DIR/llama-bench MODEL.gguf...
@@ -12,7 +13,6 @@ all of them the file lies in memory as stint pull leaves it, in large pages.
 """
 import argparse
 import json
-import math
 import os
 import pathlib
 import statistics
@@ -29,22 +29,19 @@ def run_json(command):
     return json.loads(done.stdout)
 
 
-def bench_stint(options, model):
-    """{case: tokens/s}, with the share of plain reading that steps reach."""
+def bench_stint(options, model, case):
+    """Tokens/s, and of steps the share of plain reading."""
+    prompt, steps = ("64", STEPS) if case == "decode" else (str(case), 0)
     report = run_json([options.stint, "bench", model, "--json", "--threads", str(options.threads),
-                       "-r", "1", "-p", options.prompts, "-n", str(STEPS)])
-    rates = {row["tokens"]: row["tokens_per_second"] for row in report["prefill"]}
-    rates["decode"] = report["decode"][0]["tokens_per_second"]
-    rates["share"] = report["decode"][0]["bandwidth_fraction"]
-    return rates
+                       "-r", "1", "-p", prompt, "-n", str(steps)])
+    row = (report["decode"] if steps else report["prefill"])[0]
+    return row["tokens_per_second"], row.get("bandwidth_fraction")
 
 
-def bench_llama(command, options, model, extra):
-    rows = run_json([command, "-m", model, "-t", str(options.threads), "-r", "1", "-o", "json",
-                     "-p", options.prompts, "-n", str(STEPS), *extra])
-    rates = {row["n_prompt"]: row["avg_ts"] for row in rows if row["n_prompt"]}
-    rates["decode"] = next(row["avg_ts"] for row in rows if row["n_gen"])
-    return rates
+def bench_llama(command, options, model, case, extra):
+    prompt, steps = ("0", STEPS) if case == "decode" else (str(case), 0)
+    return run_json([command, "-m", model, "-t", str(options.threads), "-r", "1", "-o", "json",
+                     "-p", prompt, "-n", str(steps), *extra])[0]["avg_ts"]
 
 
 def has_option(command, option):
@@ -57,39 +54,31 @@ def ways_of(command):
     return ([], ["-rtr", "1"]) if has_option(command, "-rtr") else ([],)
 
 
-def medians(samples):
-    return {case: statistics.median(s[case] for s in samples) for case in samples[0]}
-
-
-def best_way(by_way):
-    """Of a peer's ways, case by case."""
-    all_medians = [medians(samples) for samples in by_way]
-    return {case: max(m[case] for m in all_medians) for case in all_medians[0]}
-
-
 def read_anew(options, model):
     """Drops the file from memory and has stint read it: who wrote it left it in small pages."""
     with model.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    run_json([options.stint, "bench", model, "--json", "-r", "1", "-p", "64", "-n", "1"])
+    bench_stint(options, model, 64)
 
 
-def measure(options, model):
-    """The number of alternations; {program: {case: tokens/s}}, stint first."""
-    read_anew(options, model)
-    stint, peers = [], {name: [[] for _ in ways_of(path)] for name, path in options.peer}
-    begun = time.monotonic()
+def better_way(by_way):
+    return max(by_way, key=statistics.median)
+
+
+def measure_case(options, model, case):
+    """Rates {program: [tokens/s of each alternation]}, stint first, and shares of reading."""
+    stint, shares = [], []
+    peers = {name: [[] for _ in ways_of(path)] for name, path in options.peer}
     for number in range(options.rounds):
-        if number and time.monotonic() - begun > 60 * options.minutes:
-            break
-        print(f"{model.name}: round {number + 1} of {options.rounds}", file=sys.stderr)
+        print(f"{model.name}, {case}: {number + 1} of {options.rounds}", file=sys.stderr)
         for name, path in options.peer:
             for way, samples in zip(ways_of(path), peers[name]):
-                samples.append(bench_llama(path, options, model, way))
-        stint.append(bench_stint(options, model))
-    rates = {name: best_way(by_way) for name, by_way in peers.items()}
-    return len(stint), {"stint": medians(stint)} | rates
+                samples.append(bench_llama(path, options, model, case, way))
+        rate, share = bench_stint(options, model, case)
+        stint.append(rate)
+        shares.append(share)
+    return {"stint": stint} | {name: better_way(ways) for name, ways in peers.items()}, shares
 
 
 def timed(command):
@@ -124,20 +113,27 @@ def number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def print_tables(model, n_rounds, rates, first):
-    prompts = [case for case in rates["stint"] if isinstance(case, int)]
-    cases = (*prompts, "decode")
-    print(f"\n{model.name}, {model.stat().st_size / 2 ** 20:.0f} MiB, {n_rounds} alternations\n")
-    print("| | " + " | ".join(f"prefill {p:,}" for p in prompts) +
-          " | decode | first token, s; peak, MiB |")
-    print("|---" * (len(cases) + 2) + "|")
-    peers = [name for name in rates if name != "stint"]
+def ratios(rates, name):
+    """stint's over those of a peer, of each alternation."""
+    return [ours / theirs for ours, theirs in zip(rates["stint"], rates[name])]
+
+
+def print_tables(options, model, rates, shares, first):
+    """rates: {case: {program: [tokens/s]}}"""
+    print(f"\n{model.name}, {model.stat().st_size / 2 ** 20:.0f} MiB, "
+          f"{options.rounds} alternations\n")
+    print("| | " + " | ".join(c if c == "decode" else f"prefill {c:,}" for c in rates) +
+          " | first token, s; peak, MiB |")
+    print("|---" * (len(rates) + 2) + "|")
+    peers = [name for name, _ in options.peer]
     for name in (*peers, "stint"):
         last = "{:.2f}; {:.0f}".format(*first[name]) if name in first else ""
-        print(f"| {name} | " + " | ".join(number(rates[name][c]) for c in cases) + f" | {last} |")
+        medians = (number(statistics.median(of[name])) for of in rates.values())
+        print(f"| {name} | " + " | ".join(medians) + f" | {last} |")
     print("| times " + "; ".join(peers) + " | " + " | ".join(
-        "; ".join(f"{rates['stint'][c] / rates[p][c]:.2f}" for p in peers) for c in cases) + " | |")
-    print(f"\nSteps reach {100 * rates['stint']['share']:.0f} % of plain reading.", flush=True)
+        "; ".join(f"{statistics.median(ratios(of, name)):.2f}" for name in peers)
+        for of in rates.values()) + " | |")
+    print(f"\nSteps reach {100 * statistics.median(shares):.0f} % of plain reading.", flush=True)
 
 
 def peer(text):
@@ -154,17 +150,18 @@ def main():
     parser.add_argument("--stint", default="build/stint")
     parser.add_argument("--peer", type=peer, action="append", default=[])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--minutes", type=float, default=math.inf,
-                        help="of each model, after which no further round begins")
     parser.add_argument("--prompts", default="64,256,1024")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--no-first-token", action="store_true",
                         help="for files without a vocabulary")
     options = parser.parse_args()
     for model in options.models:
-        n_rounds, rates = measure(options, model)
+        read_anew(options, model)
+        rates = {}
+        for case in (*map(int, options.prompts.split(",")), "decode"):
+            rates[case], shares = measure_case(options, model, case)
         first = {} if options.no_first_token else first_tokens(options, model)
-        print_tables(model, n_rounds, rates, first)
+        print_tables(options, model, rates, shares, first)
 
 
 if __name__ == "__main__":
