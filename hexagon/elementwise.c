@@ -14,24 +14,24 @@ static float max_magnitude(const float *x, size_t n) {
     return max;
 }
 
-static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero,
+static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero, float own,
                        const float *factor, const float *bias, size_t n, float *y) {
     (void)row_sums;
     (void)zero; // is 0: the product itself takes away what unsigned weights add
     for (size_t i = 0; i < n; i++) {
-        y[i] = (float)sums[i] * factor[i];
+        y[i] = (float)sums[i] * (own * factor[i]);
         if (bias) y[i] += bias[i];
     }
 }
 
 static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                           int32_t zero, const float *factor, const float *bias, size_t n,
-                           float *y) {
+                           int32_t zero, float own, const float *factor, const float *bias,
+                           size_t n, float *y) {
     (void)row_sums;
     (void)zero; // as above
     for (size_t i = 0; i < n; i++) {
         int64_t sum = (int64_t)ST_TERM_STEPS * first[i] + second[i];
-        y[i] = joined((float)sum, factor[i], bias ? bias[i] : 0.0f);
+        y[i] = joined((float)sum, own * factor[i], bias ? bias[i] : 0.0f);
     }
 }
 

@@ -43,15 +43,11 @@ void st_quantize_own_scale(const struct st_elementwise *elementwise, const struc
     memcpy(to->data + t * to->row + to->scale, &scale, sizeof scale);
 }
 
-// What sums of row t are multiplied with: w->factor, times the row's own scale where it has one.
-INLINE const float *factor_of(const struct st_epilogue_run *r, size_t t, size_t row, size_t n_rows,
-                              float *own) {
-    const float *factor = r->linear_op->weight.factor + row;
-    float scale;
-    if (!r->scales) return factor;
-    memcpy(&scale, r->scales + t * r->scales_row, sizeof scale);
-    r->elementwise->scale(scale, factor, n_rows, own);
-    return own;
+// The scale of row t, where rows have their own.
+INLINE float own_scale(const struct st_epilogue_run *r, size_t t) {
+    float scale = 1.0f;
+    if (r->scales) memcpy(&scale, r->scales + t * r->scales_row, sizeof scale);
+    return scale;
 }
 
 // Of row `token` of input, whose sums are row t of those given, from `first` on.
@@ -59,20 +55,20 @@ INLINE void to_floats(const struct st_epilogue_run *r, enum form form, size_t ro
                       size_t token, const struct sums *sums, size_t t, size_t first, float *y) {
     const struct st_int8_weight *w = &r->linear_op->weight;
     const float *bias = w->bias ? w->bias + row : NULL;
-    float own[ST_DEVICE_GROUP];
-    const float *factor = factor_of(r, token, row, n_rows, own);
+    const float *factor = w->factor + row;
+    float own = own_scale(r, token);
     if (form == JOINT) {
-        r->elementwise->dequantize_joint(sums->joint + t * ST_DEVICE_GROUP + first, factor, bias,
-                                         n_rows, y);
+        r->elementwise->dequantize_joint(sums->joint + t * ST_DEVICE_GROUP + first, own, factor,
+                                         bias, n_rows, y);
         return;
     }
     size_t terms = form == TWO_TERMS ? ST_TWO_TERMS : 1;
     const int32_t *each = sums->each + t * terms * ST_DEVICE_GROUP + first;
     if (form == TWO_TERMS)
         r->elementwise->dequantize_two(each, each + ST_DEVICE_GROUP, w->row_sums + row, r->zero,
-                                       factor, bias, n_rows, y);
+                                       own, factor, bias, n_rows, y);
     else
-        r->elementwise->dequantize(each, w->row_sums + row, r->zero, factor, bias, n_rows, y);
+        r->elementwise->dequantize(each, w->row_sums + row, r->zero, own, factor, bias, n_rows, y);
 }
 
 // The group's rows [row, row1), part by part.

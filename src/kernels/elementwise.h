@@ -73,18 +73,21 @@ struct st_elementwise {
                            uint8_t *rest);
     // The largest |x[i]|; 0 where n is 0. NaN never wins.
     float (*max_magnitude)(const float *x, size_t n);
-    // y[i] = (float)(sums[i] - zero * row_sums[i]) * scale[i] + bias[i], rounded after the product
-    // and after the sum, so that every row gives the same bits; bias may be NULL.
-    void (*dequantize)(const int32_t *sums, const int32_t *row_sums, int32_t zero,
+    // y[i] = (float)(sums[i] - zero * row_sums[i]) * (own * scale[i]) + bias[i], rounded after each
+    // product and after the sum, so that every row gives the same bits. own: the scale of the
+    // input, or 1 where scale[] has it; bias may be NULL.
+    void (*dequantize)(const int32_t *sums, const int32_t *row_sums, int32_t zero, float own,
                        const float *scale, const float *bias, size_t n, float *y);
-    // The same of two-term INT8: y[i] = (float)(ST_TERM_STEPS * first[i] + second[i]) * scale[i] /
-    // ST_TERM_STEPS + bias[i], where both are less zero * row_sums[i]. The whole number is exact.
+    // The same of two-term INT8: y[i] = (float)(ST_TERM_STEPS * first[i] + second[i]) * (own *
+    // scale[i]) / ST_TERM_STEPS + bias[i], where both are less zero * row_sums[i]. The whole number
+    // is exact.
     void (*dequantize_two)(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                           int32_t zero, const float *scale, const float *bias, size_t n, float *y);
-    // The same of both terms' sums as one: y[i] = (float)sums[i] * scale[i] / ST_TERM_STEPS +
-    // bias[i]. NULL where no INT8 kernel has such sums.
-    void (*dequantize_joint)(const double *sums, const float *scale, const float *bias, size_t n,
-                             float *y);
+                           int32_t zero, float own, const float *scale, const float *bias, size_t n,
+                           float *y);
+    // The same of both terms' sums as one: y[i] = (float)sums[i] * (own * scale[i]) / ST_TERM_STEPS
+    // + bias[i]. NULL where no INT8 kernel has such sums.
+    void (*dequantize_joint)(const double *sums, float own, const float *scale, const float *bias,
+                             size_t n, float *y);
     // y[i] += a * x[i] * scale[i], rounded after each step, so that every row gives the same bits.
     void (*axpy_int8)(float a, const int8_t *x, const float *scale, size_t n, float *y);
     // The largest element's index, the lowest one of equals; NaN never wins. n >= 1.

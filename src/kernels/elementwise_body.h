@@ -217,68 +217,73 @@ static float max_magnitude(const float *x, size_t n) {
 }
 
 // Where zero is 0 or there is no bias, loops without them.
-INLINE void dequantize_by(const int32_t *sums, const int32_t *row_sums, int32_t zero,
-                          const float *factor, const float *bias, size_t n, float *y) {
+INLINE void dequantize_by(const int32_t *sums, const int32_t *row_sums, int32_t zero, float own,
+                          const float *scale, const float *bias, size_t n, float *y) {
     size_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES) {
-        vf product = vf_mul(vf_from_i32(sums + i, row_sums + i, zero), vf_load(factor + i));
+        vf both = vf_mul(vf_set1(own), vf_load(scale + i));
+        vf product = vf_mul(vf_from_i32(sums + i, row_sums + i, zero), both);
         vf_store(y + i, vf_add(product, bias ? vf_load(bias + i) : vf_zero()));
     }
     for (; i < n; i++) {
-        y[i] = (float)(sums[i] - zero * row_sums[i]) * factor[i];
+        y[i] = (float)(sums[i] - zero * row_sums[i]) * (own * scale[i]);
         if (bias) y[i] += bias[i];
     }
 }
 
-static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero,
-                       const float *factor, const float *bias, size_t n, float *y) {
+static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero, float own,
+                       const float *scale, const float *bias, size_t n, float *y) {
     if (zero == 0 && !bias)
-        dequantize_by(sums, row_sums, 0, factor, NULL, n, y);
+        dequantize_by(sums, row_sums, 0, own, scale, NULL, n, y);
     else if (zero == 0)
-        dequantize_by(sums, row_sums, 0, factor, bias, n, y);
+        dequantize_by(sums, row_sums, 0, own, scale, bias, n, y);
     else if (!bias)
-        dequantize_by(sums, row_sums, zero, factor, NULL, n, y);
+        dequantize_by(sums, row_sums, zero, own, scale, NULL, n, y);
     else
-        dequantize_by(sums, row_sums, zero, factor, bias, n, y);
+        dequantize_by(sums, row_sums, zero, own, scale, bias, n, y);
 }
 
-// As doubles, which hold every sum; the loop's constant length lets compilers use vectors.
+// As doubles, which hold every sum, so that no addition rounds; the loop's constant length lets
+// compilers use vectors. zeros: what row_sums are multiplied with in the joined sums; or none are.
 INLINE vf wide_sums(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                    int32_t zero) {
+                    const double *zeros) {
     float sums[VF_LANES];
     for (size_t i = 0; i < VF_LANES; i++) {
-        double more = zero ? (double)(zero * row_sums[i]) : 0.0;
-        sums[i] =
-            (float)((double)ST_TERM_STEPS * ((double)first[i] - more) + ((double)second[i] - more));
+        double sum = __builtin_fma(ST_TERM_STEPS, first[i], second[i]);
+        sums[i] = (float)(zeros ? __builtin_fma(-*zeros, row_sums[i], sum) : sum);
     }
     return vf_load(sums);
 }
 
 INLINE void dequantize_two_by(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                              int32_t zero, const float *factor, const float *bias, size_t n,
-                              float *y) {
+                              const double *zeros, float own, const float *scale,
+                              const float *bias, size_t n, float *y) {
+    vf of_row = vf_set1(own);
     size_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES)
-        vf_store(y + i, joined(wide_sums(first + i, second + i, row_sums + i, zero),
-                               vf_load(factor + i), bias ? vf_load(bias + i) : vf_zero()));
+        vf_store(y + i,
+                 joined(wide_sums(first + i, second + i, row_sums + i, zeros),
+                        vf_mul(of_row, vf_load(scale + i)), bias ? vf_load(bias + i) : vf_zero()));
     if (i == n) return;
     int32_t ends[3][VF_LANES] = {0};
     memcpy(ends[0], first + i, (n - i) * sizeof *first);
     memcpy(ends[1], second + i, (n - i) * sizeof *second);
     memcpy(ends[2], row_sums + i, (n - i) * sizeof *row_sums);
     vf_store_n(y + i,
-               joined(wide_sums(ends[0], ends[1], ends[2], zero), vf_load_n(factor + i, n - i),
+               joined(wide_sums(ends[0], ends[1], ends[2], zeros),
+                      vf_mul(of_row, vf_load_n(scale + i, n - i)),
                       bias ? vf_load_n(bias + i, n - i) : vf_zero()),
                n - i);
 }
 
 static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                           int32_t zero, const float *factor, const float *bias, size_t n,
+                           int32_t zero, float own, const float *scale, const float *bias, size_t n,
                            float *y) {
+    double zeros = ((double)ST_TERM_STEPS + 1.0) * zero;
     if (zero == 0)
-        dequantize_two_by(first, second, row_sums, 0, factor, bias, n, y);
+        dequantize_two_by(first, second, row_sums, NULL, own, scale, bias, n, y);
     else
-        dequantize_two_by(first, second, row_sums, zero, factor, bias, n, y);
+        dequantize_two_by(first, second, row_sums, &zeros, own, scale, bias, n, y);
 }
 
 INLINE vf narrow(const double *sums) {
@@ -287,17 +292,18 @@ INLINE vf narrow(const double *sums) {
     return vf_load(to);
 }
 
-static void dequantize_joint(const double *sums, const float *factor, const float *bias, size_t n,
-                             float *y) {
+static void dequantize_joint(const double *sums, float own, const float *scale, const float *bias,
+                             size_t n, float *y) {
+    vf of_row = vf_set1(own);
     size_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES)
-        vf_store(y + i, joined(narrow(sums + i), vf_load(factor + i),
+        vf_store(y + i, joined(narrow(sums + i), vf_mul(of_row, vf_load(scale + i)),
                                bias ? vf_load(bias + i) : vf_zero()));
     if (i == n) return;
     double end[VF_LANES] = {0};
     memcpy(end, sums + i, (n - i) * sizeof *sums);
     vf_store_n(y + i,
-               joined(narrow(end), vf_load_n(factor + i, n - i),
+               joined(narrow(end), vf_mul(of_row, vf_load_n(scale + i, n - i)),
                       bias ? vf_load_n(bias + i, n - i) : vf_zero()),
                n - i);
 }

@@ -127,28 +127,28 @@ static float max_magnitude(const float *x, size_t n) {
     return max;
 }
 
-static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero,
-                       const float *factor, const float *bias, size_t n, float *y) {
+static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero, float own,
+                       const float *scale, const float *bias, size_t n, float *y) {
     for (size_t i = 0; i < n; i++) {
-        y[i] = (float)(sums[i] - zero * row_sums[i]) * factor[i];
+        y[i] = (float)(sums[i] - zero * row_sums[i]) * (own * scale[i]);
         if (bias) y[i] += bias[i];
     }
 }
 
 static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                           int32_t zero, const float *factor, const float *bias, size_t n,
+                           int32_t zero, float own, const float *scale, const float *bias, size_t n,
                            float *y) {
     for (size_t i = 0; i < n; i++) {
         int64_t more = (int64_t)zero * row_sums[i];
         int64_t sum = (int64_t)ST_TERM_STEPS * (first[i] - more) + (second[i] - more);
-        y[i] = (float)sum * factor[i] / ST_TERM_STEPS + (bias ? bias[i] : 0.0f);
+        y[i] = (float)sum * (own * scale[i]) / ST_TERM_STEPS + (bias ? bias[i] : 0.0f);
     }
 }
 
-static void dequantize_joint(const double *sums, const float *factor, const float *bias, size_t n,
-                             float *y) {
+static void dequantize_joint(const double *sums, float own, const float *scale, const float *bias,
+                             size_t n, float *y) {
     for (size_t i = 0; i < n; i++)
-        y[i] = (float)sums[i] * factor[i] / ST_TERM_STEPS + (bias ? bias[i] : 0.0f);
+        y[i] = (float)sums[i] * (own * scale[i]) / ST_TERM_STEPS + (bias ? bias[i] : 0.0f);
 }
 
 static void axpy_int8(float a, const int8_t *x, const float *scale, size_t n, float *y) {

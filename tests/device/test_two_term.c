@@ -64,16 +64,16 @@ static void products_are_joined(void **state) {
     for (const struct st_elementwise *const *e = st_elementwises; *e; e++) {
         if (((*e)->isa & st_cpu_flags()) != (*e)->isa) continue;
         float y[4], plain[4];
-        (*e)->dequantize_two(first, second, row_sums, 0, scale, NULL, 4, plain);
+        (*e)->dequantize_two(first, second, row_sums, 0, 1.0f, scale, NULL, 4, plain);
         assert_true(plain[0] == 10.5f && plain[1] == -2.0f);
         assert_true(plain[2] == 76200000001.0f / 254.0f && plain[3] == 129.0f);
-        (*e)->dequantize_two(first, second, row_sums, 0, scale, bias, 4, y);
+        (*e)->dequantize_two(first, second, row_sums, 0, 1.0f, scale, bias, 4, y);
         for (size_t i = 0; i < 4; i++) assert_true(y[i] == plain[i] + bias[i]);
         double both[4];
         for (size_t i = 0; i < 4; i++) both[i] = 254.0 * first[i] + second[i];
-        (*e)->dequantize_joint(both, scale, bias, 4, y);
+        (*e)->dequantize_joint(both, 1.0f, scale, bias, 4, y);
         for (size_t i = 0; i < 4; i++) assert_true(y[i] == plain[i] + bias[i]);
-        (*e)->dequantize_two(first, second, row_sums, 128, scale, bias, 4, y);
+        (*e)->dequantize_two(first, second, row_sums, 128, 1.0f, scale, bias, 4, y);
         assert_true(y[3] == (254.0f * 0.0f + 126.0f) / 254.0f + 1.0f);
     }
 }

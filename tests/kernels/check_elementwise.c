@@ -96,16 +96,18 @@ static void integers(const struct st_elementwise *row, size_t n) {
         for (size_t i = 0; i < n; i++)
             ((double *)wide.data)[i] = 254.0 * ((int32_t *)sums.data)[i] + (double)i;
         for (int bias = 0; bias < 2; bias++) {
+            float own = bias ? 0.37f : 1.0f;
             const float *b1 = bias ? b.data : NULL;
-            row->dequantize(sums.data, rows.data, zero, a.data, b1, n, got.data);
-            scalar()->dequantize(sums.data, rows.data, zero, a.data, b1, n, wanted.data);
+            row->dequantize(sums.data, rows.data, zero, own, a.data, b1, n, got.data);
+            scalar()->dequantize(sums.data, rows.data, zero, own, a.data, b1, n, wanted.data);
             if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
-            row->dequantize_two(sums.data, others.data, rows.data, zero, a.data, b1, n, got.data);
-            scalar()->dequantize_two(sums.data, others.data, rows.data, zero, a.data, b1, n,
+            row->dequantize_two(sums.data, others.data, rows.data, zero, own, a.data, b1, n,
+                                got.data);
+            scalar()->dequantize_two(sums.data, others.data, rows.data, zero, own, a.data, b1, n,
                                      wanted.data);
             if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
-            row->dequantize_joint(wide.data, a.data, b1, n, got.data);
-            scalar()->dequantize_joint(wide.data, a.data, b1, n, wanted.data);
+            row->dequantize_joint(wide.data, own, a.data, b1, n, got.data);
+            scalar()->dequantize_joint(wide.data, own, a.data, b1, n, wanted.data);
             if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
         }
         kc_free(&wide, row->name);
