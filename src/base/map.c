@@ -128,7 +128,9 @@ void st_map_renew(const char *path, stint_progress_fn *progress, void *progress_
     size_t bytes = fits_half_of_memory(map.bytes) ? map.bytes : 0;
     for (size_t at = 0; at < bytes; at += page) {
         (void)*(const volatile unsigned char *)&map.data[at];
-        if (progress && at % told == 0) progress(progress_context, "reading", at, bytes);
+        if (at == 0 || at % told != 0) continue;
+        st_map_forget(map.data + at - told, told); // they stay in memory, but do not count as ours
+        if (progress) progress(progress_context, "reading", at, bytes);
     }
     if (progress && bytes > 0) progress(progress_context, "reading", bytes, bytes);
     close(file);

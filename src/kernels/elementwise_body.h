@@ -9,6 +9,10 @@
 #define INLINE static inline __attribute__((always_inline))
 #include "kernels/elementwise_ops.h"
 
+INLINE vf scale_of(vf a, vf b, float p) {
+    (void)b;
+    return vf_mul(a, vf_set1(p));
+}
 INLINE vf axpy_of(vf a, vf b, float p) {
     return vf_fma(vf_set1(p), a, b);
 }
@@ -24,6 +28,10 @@ INLINE vf shift_of(vf a, vf b, float p) {
 INLINE vf product_of(vf a, vf b, float p) {
     (void)p;
     return vf_mul(a, b);
+}
+
+static void scale(float p, const float *x, size_t n, float *y) {
+    map(scale_of, x, x, p, n, y);
 }
 
 static void multiply(const float *x, size_t n, float *y) {
@@ -256,8 +264,8 @@ INLINE vf wide_sums(const int32_t *first, const int32_t *second, const int32_t *
 }
 
 INLINE void dequantize_two_by(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                              const double *zeros, float own, const float *scale,
-                              const float *bias, size_t n, float *y) {
+                              const double *zeros, float own, const float *scale, const float *bias,
+                              size_t n, float *y) {
     vf of_row = vf_set1(own);
     size_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES)

@@ -43,10 +43,6 @@ INLINE vf sum_of(vf a, vf b, float p) {
     (void)p;
     return vf_add(a, b);
 }
-INLINE vf scale_of(vf a, vf b, float p) {
-    (void)b;
-    return vf_mul(a, vf_set1(p));
-}
 
 static void act(enum st_act kind, const float *x, size_t n, float *y) {
     switch (kind) {
@@ -102,10 +98,6 @@ static void act_gated(enum st_act kind, const float *gate, const float *up, size
 
 static void add(const float *x, size_t n, float *y) {
     map(sum_of, x, y, 0.0f, n, y);
-}
-
-static void scale(float p, const float *x, size_t n, float *y) {
-    map(scale_of, x, x, p, n, y);
 }
 
 #endif

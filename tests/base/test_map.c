@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -82,8 +83,12 @@ static void renewed_file_is_as_it_was_and_in_memory(void **state) {
     assert_int_equal(fsync(file), 0);
     close(file);
     uint64_t last = 0;
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
     st_map_renew(path, hear_bytes, &last);
+    getrusage(RUSAGE_SELF, &after);
     assert_int_equal(last, N);
+    assert_true(after.ru_maxrss - before.ru_maxrss < (30 << 10)); // KiB
     struct st_map map;
     assert_int_equal(st_map_open(path, &map), STINT_OK);
     assert_int_equal(map.bytes, N);
