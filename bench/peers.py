@@ -29,19 +29,24 @@ def run_json(command):
     return json.loads(done.stdout)
 
 
+def lengths(case, least):
+    """Tokens of the prompt, before steps the fewest a program takes, and of the answer."""
+    return (least, STEPS) if case == "decode" else (case, 0)
+
+
 def bench_stint(options, model, case):
     """Tokens/s, and of steps the share of plain reading."""
-    prompt, steps = ("64", STEPS) if case == "decode" else (str(case), 0)
+    prompt, steps = lengths(case, 64)
     report = run_json([options.stint, "bench", model, "--json", "--threads", str(options.threads),
-                       "-r", "1", "-p", prompt, "-n", str(steps)])
+                       "-r", "1", "-p", str(prompt), "-n", str(steps)])
     row = (report["decode"] if steps else report["prefill"])[0]
     return row["tokens_per_second"], row.get("bandwidth_fraction")
 
 
 def bench_llama(command, options, model, case, extra):
-    prompt, steps = ("0", STEPS) if case == "decode" else (str(case), 0)
+    prompt, steps = lengths(case, 0)
     return run_json([command, "-m", model, "-t", str(options.threads), "-r", "1", "-o", "json",
-                     "-p", prompt, "-n", str(steps), *extra])[0]["avg_ts"]
+                     "-p", str(prompt), "-n", str(steps), *extra])[0]["avg_ts"]
 
 
 def has_option(command, option):
@@ -159,7 +164,7 @@ def main():
         read_anew(options, model)
         rates = {}
         for case in (*map(int, options.prompts.split(",")), "decode"):
-            rates[case], shares = measure_case(options, model, case)
+            rates[case], shares = measure_case(options, model, case)  # at last those of steps
         first = {} if options.no_first_token else first_tokens(options, model)
         print_tables(options, model, rates, shares, first)
 
