@@ -7,6 +7,7 @@
 
 const struct st_attention *const st_attentions[] = {
 #if defined(__x86_64__)
+    &st_attention_avx512vnni,
     &st_attention_avx512,
     &st_attention_avx2,
 #elif defined(__aarch64__)

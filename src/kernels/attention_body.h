@@ -2,9 +2,12 @@
 // Softmax over key tiles with queries in lanes, and attention of a single query, for one
 // instruction set.
 #include "base/cpu.h"
+#include "base/size.h"
 #include "kernels/prefetch.h"
 #include "kernels/elementwise_rows.h"
+#include "kernels/quantize_float.h"
 #include "kernels/vec.h"
+#include "kernels/vec_words.h"
 
 #include "kernels/kv_codecs.h"
 
@@ -15,6 +18,13 @@
 #define UNROLLED _Pragma("GCC unroll 16")
 
 enum { ACCUMULATORS = VF_LANES == 8 ? 8 : 16 }; // of a pass over the cache: AVX2 has 16 registers
+
+// What is read of the cache next, to the second cache: it is more than the first one holds, and
+// there are many places to prefetch to.
+INLINE void prefetch_cache(const char *at, size_t bytes) {
+    enum { AHEAD = 8192 };
+    for (size_t i = 0; i < bytes; i += ST_CACHE_LINE) __builtin_prefetch(at + AHEAD + i, 0, 2);
+}
 
 INLINE vf capped(vf score, float scale, float softcap) {
     vf s = vf_mul(score, vf_set1(scale));
@@ -144,7 +154,7 @@ INLINE void score_keys(const struct decoding *c, const char *keys) {
     for (size_t j = 0; j < c->n_keys; j += at_a_time) {
         size_t n = c->n_keys - j < at_a_time ? c->n_keys - j : at_a_time;
         const char *key[4]; // the last one stands in for those that are missing
-        st_prefetch(keys + j * row_bytes, at_a_time * row_bytes);
+        prefetch_cache(keys + j * row_bytes, at_a_time * row_bytes);
         UNROLLED for (size_t i = 0; i < at_a_time; i++) key[i] =
             keys + (j + (i < n ? i : n - 1)) * row_bytes;
         score_some(c, at_a_time, key, j, n);
@@ -155,12 +165,13 @@ INLINE void score_keys(const struct decoding *c, const char *keys) {
 INLINE struct st_attended softmax(float *scores, size_t n, float scale, float softcap) {
     vf max = vf_set1(-INFINITY), total = vf_zero();
     float lanes[VF_LANES], best = -INFINITY;
-    for (size_t i = 0; i < n; i += VF_LANES) {
-        size_t rest = n - i < VF_LANES ? n - i : VF_LANES;
-        vf_store_n(scores + i, capped(vf_load_n(scores + i, rest), scale, softcap), rest);
-    }
     size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES) max = vf_max(vf_load(scores + i), max);
+    for (; i + VF_LANES <= n; i += VF_LANES) {
+        vf s = capped(vf_load(scores + i), scale, softcap);
+        vf_store(scores + i, s);
+        max = vf_max(s, max);
+    }
+    if (i < n) vf_store_n(scores + i, capped(vf_load_n(scores + i, n - i), scale, softcap), n - i);
     vf_store(lanes, max);
     for (size_t l = 0; l < VF_LANES; l++) best = fmaxf(best, lanes[l]);
     for (; i < n; i++) best = fmaxf(best, scores[i]);
@@ -186,7 +197,7 @@ INLINE void weigh(const struct decoding *c, const char *values, size_t d, size_t
     UNROLLED for (size_t i = 0; i < n * vectors; i++) sum[i] = vf_zero();
     for (size_t j = 0; j < c->n_keys; j++) {
         const char *row = values + j * row_bytes;
-        st_prefetch(row, row_bytes);
+        prefetch_cache(row, row_bytes);
         UNROLLED for (size_t v = 0; v < vectors; v++) {
             vf x = row_part(c->type, row, c->head_dim, d + v * VF_LANES, last);
             UNROLLED for (size_t i = 0; i < n; i++) sum[v * n + i] =
@@ -221,14 +232,25 @@ INLINE void weigh_all(const struct decoding *c, const char *values, float *out) 
     if (d < n) weigh(c, values, d, 1, n - d, out);
 }
 
+#ifdef VEC_WORDS
+#include "kernels/attention_codes.h"
+#endif
+
 INLINE void decode_n(enum st_kv_type type, const float *q, size_t n_queries, const char *keys,
                      const char *values, size_t n_keys, size_t head_dim, float scale, float softcap,
                      bool begun, float *scores, struct st_attended *attended, float *out) {
     const struct decoding c = {type, n_queries, n_keys, head_dim, begun, q, scores};
-    score_keys(&c, keys);
+    const bool codes = has_codes(type, head_dim);
+    if (codes)
+        score_all_codes(&c, keys);
+    else
+        score_keys(&c, keys);
     for (size_t i = 0; i < n_queries; i++)
         attended[i] = softmax(scores + i * n_keys, n_keys, scale, softcap);
-    weigh_all(&c, values, out);
+    if (codes)
+        weigh_codes(&c, values, out);
+    else
+        weigh_all(&c, values, out);
 }
 
 INLINE void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,

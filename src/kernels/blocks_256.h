@@ -6,6 +6,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/blocks_x86.h"
+#include "kernels/vec_words.h"
 
 typedef struct {
     __m256i of[2];
@@ -264,16 +265,6 @@ INLINE void transpose(const unsigned char *from, size_t row_bytes, unsigned char
 }
 
 #define PACKED
-// 16 bytes of rows i and 4 + i.
-INLINE lanes two_rows_of(const unsigned char *from, size_t row_bytes, size_t i) {
-    __m128i low = _mm_loadu_si128((const void *)(from + i * row_bytes));
-    __m128i high = _mm_loadu_si128((const void *)(from + (4 + i) * row_bytes));
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
-}
-INLINE void columns_of(const unsigned char *from, size_t row_bytes, lanes column[4]) {
-    UNROLLED for (size_t i = 0; i < 4; i++) column[i] = two_rows_of(from, row_bytes, i);
-    transpose_lanes(column);
-}
 INLINE void lanes_store(void *p, lanes v) {
     _mm256_storeu_si256(p, v);
 }

@@ -9,6 +9,7 @@
 
 #include "kernels/blocks.h"
 #include "kernels/blocks_x86.h"
+#include "kernels/vec_words.h"
 
 enum { SIGNED_CODES = false };
 
@@ -265,32 +266,13 @@ INLINE floats floats_fnma(floats a, floats b, floats c) {
 
 #define PACKED
 #define PACKED_BYTES
-// 16 bytes of rows i, 4 + i, 8 + i and 12 + i. Loads that fill a lane leave the port of shuffles
-// free, which is what transposing waits for.
-INLINE __m512i four_rows(const unsigned char *from, size_t row_bytes, size_t i) {
-    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(from + i * row_bytes)));
-    UNROLLED for (size_t l = 1; l < 4; l++) v = _mm512_mask_broadcast_i32x4(
-        v, (__mmask16)(15u << 4 * l),
-        _mm_loadu_si128((const void *)(from + (4 * l + i) * row_bytes)));
-    return v;
-}
-INLINE void columns_of(const unsigned char *from, size_t row_bytes, lanes column[4]) {
-    lanes a = four_rows(from, row_bytes, 0), b = four_rows(from, row_bytes, 1);
-    lanes c = four_rows(from, row_bytes, 2), d = four_rows(from, row_bytes, 3);
-    lanes low = _mm512_unpacklo_epi32(a, b), low_2 = _mm512_unpacklo_epi32(c, d);
-    lanes high = _mm512_unpackhi_epi32(a, b), high_2 = _mm512_unpackhi_epi32(c, d);
-    column[0] = _mm512_unpacklo_epi64(low, low_2);
-    column[1] = _mm512_unpackhi_epi64(low, low_2);
-    column[2] = _mm512_unpacklo_epi64(high, high_2);
-    column[3] = _mm512_unpackhi_epi64(high, high_2);
-}
 INLINE void lanes_store(void *p, lanes v) {
     _mm512_storeu_si512(p, v);
 }
 INLINE void transpose(const unsigned char *from, size_t row_bytes, unsigned char *to) {
     UNROLLED for (size_t i = 0; i < 4; i++) {
         lanes column[4];
-        columns_of(from + 16 * i, row_bytes, column);
+        vi_columns(from + 16 * i, row_bytes, column);
         UNROLLED for (size_t j = 0; j < 4; j++) lanes_store(to + 64 * (4 * i + j), column[j]);
     }
 }

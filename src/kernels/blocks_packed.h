@@ -2,9 +2,7 @@
 // Panels (blocks_panels.h) straight from packed codes: bytes are transposed as the file has them,
 // before they become two codes each, and so are the halves that blocks of 32 begin with.
 //
-// The including file has columns_of(), which makes of 16 bytes of LANES rows four vectors with 4
-// bytes of each row in its lane; and what those functions do with such vectors that are called
-// lanes_...
+// The including file has what the functions called lanes_... do with the vectors of vi_columns().
 
 // As pack_fn.
 #define PACK(type)                                                                                 \
@@ -17,7 +15,7 @@ INLINE void pack_nibbles(const unsigned char *b, size_t row_bytes, size_t apart,
                          const lanes *fifths, const uint8_t *table,
                          unsigned char (*code)[LANES][4]) {
     lanes column[4];
-    columns_of(b, row_bytes, column);
+    vi_columns(b, row_bytes, column);
     UNROLLED for (size_t i = 0; i < 4; i++) UNROLLED for (size_t high = 0; high < 2; high++) {
         size_t group = i + high * apart;
         lanes v = high ? lanes_high(column[i]) : lanes_low(column[i]);
@@ -40,7 +38,7 @@ INLINE void pack_blocks_5(const unsigned char *b, size_t row_bytes, size_t n, si
                           struct panel *to) {
     for (size_t p = 0; p < n; p++) {
         lanes column[4];
-        columns_of(b + p * stride, row_bytes, column);
+        vi_columns(b + p * stride, row_bytes, column);
         pack_nibbles(b + p * stride + 4, row_bytes, PART_GROUPS / 2, &column[0], NULL,
                      to->code + p * PART_GROUPS);
     }
@@ -51,7 +49,7 @@ INLINE void pack_scales(const unsigned char *b, size_t row_bytes, size_t n, size
                         float factor, struct panel *to) {
     for (size_t p = 0; p < n; p++) {
         lanes column[4];
-        columns_of(b + p * stride, row_bytes, column);
+        vi_columns(b + p * stride, row_bytes, column);
         floats scale = lanes_first_halves(column[0]);
         floats_store(to->scale[p], scale);
         floats_store(to->minimum[p], factor != 0.0f ? floats_mul(scale, floats_set1(factor))
@@ -84,7 +82,7 @@ PACK(q5_1) {
 PACK(q8_0) {
     for (size_t half = 0; half < 2 * n; half++) {
         lanes column[4];
-        columns_of(b + half / 2 * 34 + 2 + half % 2 * 16, row_bytes, column);
+        vi_columns(b + half / 2 * 34 + 2 + half % 2 * 16, row_bytes, column);
         UNROLLED for (size_t i = 0; i < 4; i++)
             lanes_store(to->code[4 * half + i], lanes_of_signed(column[i]));
     }

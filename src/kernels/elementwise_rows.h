@@ -9,6 +9,6 @@
 extern const struct st_elementwise st_elementwise_scalar, st_elementwise_avx2,
     st_elementwise_avx512, st_elementwise_neon;
 extern const struct st_attention st_attention_scalar, st_attention_avx2, st_attention_avx512,
-    st_attention_neon;
+    st_attention_avx512vnni, st_attention_neon;
 
 #endif

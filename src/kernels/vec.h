@@ -235,7 +235,7 @@ static inline size_t vf_count(vm m) {
 }
 static inline void vf_store_u8(uint8_t *p, vf x) {
     vi bytes = _mm256_and_si256(_mm256_cvtps_epi32(x), _mm256_set1_epi32(255));
-    vi halves = _mm256_packus_epi32(bytes, bytes), all = _mm256_packus_epi16(halves, halves);
+    vi words = _mm256_packus_epi32(bytes, bytes), all = _mm256_packus_epi16(words, words);
     int32_t low = _mm256_extract_epi32(all, 0), high = _mm256_extract_epi32(all, 4);
     memcpy(p, &low, 4);
     memcpy(p + 4, &high, 4);
