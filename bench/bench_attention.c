@@ -24,8 +24,9 @@ static float *keys, *values; // MAX_KEYS * MAX_DIM floats, read as halves too
 
 static void decode(size_t row, void *context) {
     const struct decode_case *c = context;
-    rows[row]->kv[c->kv].decode(q, c->n_queries, keys, values, c->n_keys, c->head_dim, 0.1f, 0.0f,
-                                false, scores, attended, out);
+    const struct st_kv_rows cached = {keys, values, 0, c->n_keys, 0, NULL};
+    rows[row]->kv[c->kv].decode(q, c->n_queries, &cached, c->n_keys, c->head_dim, 0.1f, 0.0f, false,
+                                scores, attended, out);
 }
 
 static void softmax_tile(size_t row, void *context) {

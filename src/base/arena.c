@@ -73,6 +73,12 @@ void st_arena_forget(void *taken, size_t bytes) {
     st_map_forget(taken, bytes);
 }
 
+void st_arena_prefer_huge(void *taken, size_t bytes) {
+    uintptr_t from = st_round_up((uintptr_t)taken, HUGE_PAGE_BYTES);
+    uintptr_t to = ((uintptr_t)taken + bytes) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    if (from < to) madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+
 void st_arena_page_by_page(void *taken, size_t bytes) {
     st_map_page_by_page(taken, bytes);
 }

@@ -41,6 +41,8 @@ stint_status st_arena_check(const struct st_arena *arena, const char *what);
 // Gives the memory behind whole pages of taken [0, bytes) back to the system: they are zeros when
 // they are next used.
 void st_arena_forget(void *taken, size_t bytes);
+// Whole huge pages of taken [0, bytes) take memory as such, if the system has any.
+void st_arena_prefer_huge(void *taken, size_t bytes);
 // No huge pages behind whole pages of taken [0, bytes): of what is forgotten only the pages that
 // are used again take memory.
 void st_arena_page_by_page(void *taken, size_t bytes);

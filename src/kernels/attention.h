@@ -10,11 +10,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ST_KV_QUERIES = 4 };
+enum {
+    ST_KV_QUERIES = 4,
+    ST_KV_TILE = 128, // rows whose 8-bit values are summed in whole numbers
+};
 
 // What a query has found among some keys (struct st_kv_kernel), beside its `out`.
 struct st_attended {
     float maximum, sum;
+};
+
+// Where the rows of a head lie: stretches of so many rows, each one after another, `apart` bytes
+// from one to the next. Key 0 is row `first` of the stretches at keys, and its value that of
+// values. `next` is where the same thread is likely to read then, NULL: not known.
+struct st_kv_rows {
+    const void *keys, *values;
+    size_t first, stretch, apart;
+    const void *next;
 };
 
 // What depends on the cache's type. Rows of n values each, one after another (kv_types.h); f32 rows
@@ -25,12 +37,12 @@ struct st_kv_kernel {
     // Queries that share keys and values: q, out [n_queries, head_dim], attended [n_queries]. For
     // each of them, over keys [0, n_keys), at least one: s_j = scale * q . key_j, their maximum,
     // sum = sum_j exp(s_j - maximum), out[d] = sum_j exp(s_j - maximum) * value_j[d]. At most
-    // ST_KV_QUERIES; what a query gets does not depend on the others. keys and values: n_keys rows
-    // of head_dim. scores: scratch, [n_queries, n_keys]; if `begun`, they are added to q . key_j.
-    // softcap as below.
-    void (*decode)(const float *q, size_t n_queries, const void *keys, const void *values,
-                   size_t n_keys, size_t head_dim, float scale, float softcap, bool begun,
-                   float *scores, struct st_attended *attended, float *out);
+    // ST_KV_QUERIES; what a query gets depends neither on the others nor on how long stretches are,
+    // if that is a multiple of ST_KV_TILE or there is one. scores: scratch, [n_queries, n_keys]; if
+    // `begun`, they are added to q . key_j. softcap as below.
+    void (*decode)(const float *q, size_t n_queries, const struct st_kv_rows *rows, size_t n_keys,
+                   size_t head_dim, float scale, float softcap, bool begun, float *scores,
+                   struct st_attended *attended, float *out);
 };
 
 struct st_attention {

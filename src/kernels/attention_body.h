@@ -17,14 +17,8 @@
 #define INLINE   static inline __attribute__((always_inline))
 #define UNROLLED _Pragma("GCC unroll 16")
 
+enum { AHEAD = 16384 };
 enum { ACCUMULATORS = VF_LANES == 8 ? 8 : 16 }; // of a pass over the cache: AVX2 has 16 registers
-
-// What is read of the cache next, to the second cache: it is more than the first one holds, and
-// there are many places to prefetch to.
-INLINE void prefetch_cache(const char *at, size_t bytes) {
-    enum { AHEAD = 8192 };
-    for (size_t i = 0; i < bytes; i += ST_CACHE_LINE) __builtin_prefetch(at + AHEAD + i, 0, 2);
-}
 
 INLINE vf capped(vf score, float scale, float softcap) {
     vf s = vf_mul(score, vf_set1(scale));
@@ -106,10 +100,50 @@ INLINE vf row_part(enum st_kv_type type, const void *row, size_t head_dim, size_
 struct decoding {
     enum st_kv_type type;
     size_t n_queries, n_keys, head_dim;
-    bool begun;     // scores are added to
+    bool begun; // scores are added to
+    const struct st_kv_rows *rows;
     const float *q; // [n_queries, head_dim]
     float *scores;  // [n_queries, n_keys]
 };
+
+// Keys, or values, that lie one after another: n rows.
+struct part {
+    const char *rows, *end;
+    size_t n;
+    const char *after; // what is read then
+};
+
+// Where row `row` of stretches is.
+INLINE const char *row_at(const struct decoding *c, const void *from, size_t row) {
+    const struct st_kv_rows *rows = c->rows;
+    return (const char *)from + row / rows->stretch * rows->apart +
+           row % rows->stretch * st_kv_row_bytes(c->type, c->head_dim);
+}
+
+// The part that begins with key j, or its value. Keys are followed by their values.
+INLINE struct part part_at(const struct decoding *c, bool values, size_t j) {
+    const struct st_kv_rows *rows = c->rows;
+    const void *from = values ? rows->values : rows->keys;
+    size_t row = rows->first + j, left = rows->stretch - row % rows->stretch;
+    size_t n = left < c->n_keys - j ? left : c->n_keys - j;
+    struct part p = {.rows = row_at(c, from, row), .n = n};
+    p.end = p.rows + n * st_kv_row_bytes(c->type, c->head_dim);
+    if (j + n < c->n_keys)
+        p.after = row_at(c, from, row + n);
+    else if (!values)
+        p.after = row_at(c, rows->values, rows->first);
+    else
+        p.after = rows->next ? rows->next : p.rows;
+    return p;
+}
+
+// What is read next, to the second cache: more than the first one has room for, and it can wait for
+// more lines at a time.
+INLINE void prefetch_part(const struct part *p, const char *at, size_t bytes) {
+    at += AHEAD;
+    if (at >= p->end) at = p->after + (at - p->end);
+    for (size_t i = 0; i < bytes; i += ST_CACHE_LINE) __builtin_prefetch(at + i, 0, 2);
+}
 
 // sum[i, k] += parts of query i times key k, from value d on.
 INLINE void add_products(const struct decoding *c, size_t n_keys, const char *const *key, size_t d,
@@ -147,17 +181,17 @@ INLINE void score_some(const struct decoding *c, size_t n_keys, const char *cons
     }
 }
 
-// Several chains of additions at a time, because each must wait for itself.
-INLINE void score_keys(const struct decoding *c, const char *keys) {
+// Several chains of additions at a time, because each must wait for itself. j: the first key.
+INLINE void score_part(const struct decoding *c, const struct part *p, size_t j) {
     size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim);
     const size_t at_a_time = c->n_queries <= 2 ? 4 : ACCUMULATORS / 4;
-    for (size_t j = 0; j < c->n_keys; j += at_a_time) {
-        size_t n = c->n_keys - j < at_a_time ? c->n_keys - j : at_a_time;
+    for (size_t k = 0; k < p->n; k += at_a_time) {
+        size_t n = p->n - k < at_a_time ? p->n - k : at_a_time;
         const char *key[4]; // the last one stands in for those that are missing
-        prefetch_cache(keys + j * row_bytes, at_a_time * row_bytes);
+        prefetch_part(p, p->rows + k * row_bytes, at_a_time * row_bytes);
         UNROLLED for (size_t i = 0; i < at_a_time; i++) key[i] =
-            keys + (j + (i < n ? i : n - 1)) * row_bytes;
-        score_some(c, at_a_time, key, j, n);
+            p->rows + (k + (i < n ? i : n - 1)) * row_bytes;
+        score_some(c, at_a_time, key, j + k, n);
     }
 }
 
@@ -190,18 +224,20 @@ INLINE struct st_attended softmax(float *scores, size_t n, float scale, float so
 }
 
 // out[i, d, d + vectors * VF_LANES) over all keys; the last vector has `last` elements.
-INLINE void weigh(const struct decoding *c, const char *values, size_t d, size_t vectors,
-                  size_t last, float *out) {
+INLINE void weigh(const struct decoding *c, size_t d, size_t vectors, size_t last, float *out) {
     size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim), n = c->n_queries;
     vf sum[ACCUMULATORS];
     UNROLLED for (size_t i = 0; i < n * vectors; i++) sum[i] = vf_zero();
-    for (size_t j = 0; j < c->n_keys; j++) {
-        const char *row = values + j * row_bytes;
-        prefetch_cache(row, row_bytes);
-        UNROLLED for (size_t v = 0; v < vectors; v++) {
-            vf x = row_part(c->type, row, c->head_dim, d + v * VF_LANES, last);
-            UNROLLED for (size_t i = 0; i < n; i++) sum[v * n + i] =
-                vf_fma(vf_set1(c->scores[i * c->n_keys + j]), x, sum[v * n + i]);
+    for (size_t j = 0; j < c->n_keys;) {
+        struct part p = part_at(c, true, j);
+        const char *row = p.rows;
+        for (size_t end = j + p.n; j < end; j++, row += row_bytes) {
+            prefetch_part(&p, row, row_bytes);
+            UNROLLED for (size_t v = 0; v < vectors; v++) {
+                vf x = row_part(c->type, row, c->head_dim, d + v * VF_LANES, last);
+                UNROLLED for (size_t i = 0; i < n; i++) sum[v * n + i] =
+                    vf_fma(vf_set1(c->scores[i * c->n_keys + j]), x, sum[v * n + i]);
+            }
         }
     }
     UNROLLED for (size_t v = 0; v < vectors; v++) UNROLLED for (size_t i = 0; i < n; i++) {
@@ -214,53 +250,57 @@ INLINE void weigh(const struct decoding *c, const char *values, size_t d, size_t
 }
 
 // As many runs of so many vectors as there are from d on, if their sums fit; returns what follows.
-INLINE size_t weigh_run(const struct decoding *c, const char *values, size_t d, size_t vectors,
-                        float *out) {
+INLINE size_t weigh_run(const struct decoding *c, size_t d, size_t vectors, float *out) {
     if (vectors * c->n_queries > ACCUMULATORS) return d;
     for (; d + vectors * VF_LANES <= c->head_dim; d += vectors * VF_LANES)
-        weigh(c, values, d, vectors, VF_LANES, out);
+        weigh(c, d, vectors, VF_LANES, out);
     return d;
 }
 
 // The head in runs of 8, 4, 2, 1 vectors whose sums stay in registers, then what is left of one.
-INLINE void weigh_all(const struct decoding *c, const char *values, float *out) {
+INLINE void weigh_all(const struct decoding *c, float *out) {
     size_t d = 0, n = c->head_dim;
-    d = weigh_run(c, values, d, 8, out);
-    d = weigh_run(c, values, d, 4, out);
-    d = weigh_run(c, values, d, 2, out);
-    d = weigh_run(c, values, d, 1, out);
-    if (d < n) weigh(c, values, d, 1, n - d, out);
+    d = weigh_run(c, d, 8, out);
+    d = weigh_run(c, d, 4, out);
+    d = weigh_run(c, d, 2, out);
+    d = weigh_run(c, d, 1, out);
+    if (d < n) weigh(c, d, 1, n - d, out);
 }
 
 #ifdef VEC_WORDS
 #include "kernels/attention_codes.h"
 #endif
 
-INLINE void decode_n(enum st_kv_type type, const float *q, size_t n_queries, const char *keys,
-                     const char *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                     bool begun, float *scores, struct st_attended *attended, float *out) {
-    const struct decoding c = {type, n_queries, n_keys, head_dim, begun, q, scores};
-    const bool codes = has_codes(type, head_dim);
-    if (codes)
-        score_all_codes(&c, keys);
-    else
-        score_keys(&c, keys);
+INLINE void decode_n(enum st_kv_type type, const float *q, size_t n_queries,
+                     const struct st_kv_rows *rows, size_t n_keys, size_t head_dim, float scale,
+                     float softcap, bool begun, float *scores, struct st_attended *attended,
+                     float *out) {
+    const struct decoding c = {type, n_queries, n_keys, head_dim, begun, rows, q, scores};
+#ifdef VEC_WORDS
+    if (has_codes(type, head_dim)) {
+        decode_codes(&c, scale, softcap, attended, out);
+        return;
+    }
+#endif
+    struct part p;
+    for (size_t j = 0; j < n_keys; j += p.n) {
+        p = part_at(&c, false, j);
+        score_part(&c, &p, j);
+    }
     for (size_t i = 0; i < n_queries; i++)
         attended[i] = softmax(scores + i * n_keys, n_keys, scale, softcap);
-    if (codes)
-        weigh_codes(&c, values, out);
-    else
-        weigh_all(&c, values, out);
+    weigh_all(&c, out);
 }
 
-INLINE void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,
-                   const void *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                   bool begun, float *scores, struct st_attended *attended, float *out) {
+INLINE void decode(enum st_kv_type type, const float *q, size_t n_queries,
+                   const struct st_kv_rows *rows, size_t n_keys, size_t head_dim, float scale,
+                   float softcap, bool begun, float *scores, struct st_attended *attended,
+                   float *out) {
     switch (n_queries) {
 #define QUERIES(n)                                                                                 \
     case n:                                                                                        \
-        decode_n(type, q, n, keys, values, n_keys, head_dim, scale, softcap, begun, scores,        \
-                 attended, out);                                                                   \
+        decode_n(type, q, n, rows, n_keys, head_dim, scale, softcap, begun, scores, attended,      \
+                 out);                                                                             \
         break;
         QUERIES(1)
         QUERIES(2)
@@ -274,8 +314,10 @@ INLINE void decode(enum st_kv_type type, const float *q, size_t n_queries, const
 
 INLINE void score_n(const float *q, size_t n_queries, const float *rows, size_t n_keys, size_t n,
                     float *scores) {
-    const struct decoding c = {ST_KV_F32, n_queries, n_keys, n, false, q, scores};
-    score_keys(&c, (const char *)rows);
+    const struct st_kv_rows all = {.keys = rows, .stretch = n_keys};
+    const struct decoding c = {ST_KV_F32, n_queries, n_keys, n, false, &all, q, scores};
+    struct part p = part_at(&c, false, 0);
+    score_part(&c, &p, 0);
 }
 
 static void score(const float *q, size_t n_queries, const float *rows, size_t n_keys, size_t n,

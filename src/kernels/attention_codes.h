@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of a step over codes of 8 bits (kv_codecs.h), in whole numbers: queries, and the
 // weights of values, are rounded to 16 bits, and products of these with codes are exact within a
-// block of 32 codes or CODES_TILE keys. For heads whose length is a multiple of 16, up to
-// CODES_MAX_DIM.
+// block of 32 codes or ST_KV_TILE keys: 127 * 32767 * 128 fits in 32 bits. For heads whose length
+// is a multiple of 16, up to CODES_MAX_DIM.
 
 enum {
     CODES_MAX_DIM = 256,
-    CODES_TILE = 128, // 127 * 32767 * 128 fits in 32 bits
     CODES_MAX_BLOCKS = CODES_MAX_DIM / ST_KV_BLOCK,
     CODES_MAX_WORD = 32767,
     CODES_SPAN = 4 * VF_LANES, // values that are interleaved together
@@ -39,8 +38,8 @@ static struct words words_of(const float *x, size_t n) {
 }
 
 // Scores of the VF_LANES keys at `keys`, one in each lane; the first `real` are stored from j on.
-INLINE void score_codes(const struct decoding *c, const struct words *words, const char *keys,
-                        size_t j, size_t real) {
+INLINE void score_codes(const struct decoding *c, const struct words *words, const struct part *p,
+                        const char *keys, size_t j, size_t real) {
     const size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim);
     const size_t n_blocks = st_ceil_div(c->head_dim, ST_KV_BLOCK);
     const size_t share = VF_LANES * row_bytes / (c->head_dim / 16);
@@ -54,7 +53,7 @@ INLINE void score_codes(const struct decoding *c, const struct words *words, con
         size_t end = st_min((b + 1) * ST_KV_BLOCK, c->head_dim);
         for (size_t d = b * ST_KV_BLOCK; d < end; d += 16) {
             vi column[4];
-            prefetch_cache(keys + d / 16 * share, share);
+            if (real == VF_LANES) prefetch_part(p, keys + d / 16 * share, share);
             vi_columns(keys + d, row_bytes, column);
             UNROLLED for (size_t g = 0; g < 4; g++) {
                 vi even = vi_even_bytes(column[g]), odd = vi_odd_bytes(column[g]);
@@ -89,18 +88,23 @@ INLINE void copy_last(const char *rows, size_t n, size_t row_bytes, struct last_
     memset(to->at + n * row_bytes, 0, (VF_LANES - n) * row_bytes);
 }
 
-INLINE void score_all_codes(const struct decoding *c, const char *keys) {
+INLINE void score_all_codes(const struct decoding *c) {
     const size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim);
     struct words words[ST_KV_QUERIES];
     struct last_rows last;
-    size_t j = 0;
+    struct part p;
     for (size_t i = 0; i < c->n_queries; i++)
         words[i] = words_of(c->q + i * c->head_dim, c->head_dim);
-    for (; j + VF_LANES <= c->n_keys; j += VF_LANES)
-        score_codes(c, words, keys + j * row_bytes, j, VF_LANES);
-    if (j == c->n_keys) return;
-    copy_last(keys + j * row_bytes, c->n_keys - j, row_bytes, &last);
-    score_codes(c, words, last.at, j, c->n_keys - j);
+    for (size_t j = 0; j < c->n_keys; j += p.n) {
+        p = part_at(c, false, j);
+        const char *keys = p.rows;
+        size_t left = p.n;
+        for (; left >= VF_LANES; left -= VF_LANES, keys += VF_LANES * row_bytes)
+            score_codes(c, words, &p, keys, j + p.n - left, VF_LANES);
+        if (left == 0) continue;
+        copy_last(keys, left, row_bytes, &last);
+        score_codes(c, words, &p, last.at, j + p.n - left, left);
+    }
 }
 
 // ---- Values
@@ -108,7 +112,7 @@ INLINE void score_all_codes(const struct decoding *c, const char *keys) {
 // What weighs the values of a tile: scores times the scales of a block, in words in the order of
 // struct words.
 struct weights {
-    int16_t of[ST_KV_QUERIES][CODES_MAX_BLOCKS][CODES_TILE];
+    int16_t of[ST_KV_QUERIES][CODES_MAX_BLOCKS][ST_KV_TILE];
     float unit[ST_KV_QUERIES][CODES_MAX_BLOCKS];
 };
 
@@ -117,7 +121,7 @@ INLINE void weigh_scores(const struct decoding *c, const char *rows, size_t j, s
                          size_t real, struct weights *to) {
     const size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim);
     const size_t n_blocks = st_ceil_div(c->head_dim, ST_KV_BLOCK);
-    float scale[CODES_MAX_BLOCKS][CODES_TILE], product[CODES_TILE];
+    float scale[CODES_MAX_BLOCKS][ST_KV_TILE], product[ST_KV_TILE];
     for (size_t k = 0; k < n; k += VF_LANES) {
         vi tail[4];
         vi_columns(rows + (k + 1) * row_bytes - 16, row_bytes, tail);
@@ -140,9 +144,9 @@ INLINE void weigh_scores(const struct decoding *c, const char *rows, size_t j, s
 
 // total[i, d from ...] += n rows times their weights: `some` of the vectors of a span of values,
 // from vector `first` on.
-INLINE void weigh_span(const struct decoding *c, const struct weights *weights, const char *rows,
-                       size_t n, size_t d, size_t first, size_t some, bool begun,
-                       float (*total)[CODES_MAX_DIM]) {
+INLINE void weigh_span(const struct decoding *c, const struct weights *weights,
+                       const struct part *p, const char *rows, size_t n, size_t d, size_t first,
+                       size_t some, bool begun, float (*total)[CODES_MAX_DIM]) {
     const size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim);
     const size_t bytes = st_min(c->head_dim - d, CODES_SPAN);
     vi sum[ACCUMULATORS];
@@ -150,7 +154,7 @@ INLINE void weigh_span(const struct decoding *c, const struct weights *weights, 
     for (size_t j = 0; j < n; j += 4) {
         const char *row = rows + j * row_bytes;
         vi v[4], code[4];
-        if (d == 0 && first == 0) prefetch_cache(row, 4 * row_bytes);
+        if (p && d == 0 && first == 0) prefetch_part(p, row, 4 * row_bytes);
         UNROLLED for (size_t i = 0; i < 4; i++) v[i] = vi_bytes(row + i * row_bytes + d, bytes);
         vi_interleave(v, code);
         UNROLLED for (size_t s = 0; s < some; s++) {
@@ -173,26 +177,38 @@ INLINE void weigh_span(const struct decoding *c, const struct weights *weights, 
     }
 }
 
-INLINE void weigh_codes(const struct decoding *c, const char *values, float *out) {
+// Of n keys from j on, at most ST_KV_TILE, which lie one after another.
+INLINE void weigh_tile(const struct decoding *c, const struct part *p, const char *rows, size_t j,
+                       size_t n, float (*total)[CODES_MAX_DIM]) {
     const size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim);
     const size_t some = 4 * c->n_queries <= ACCUMULATORS ? 4 : 2;
-    float total[ST_KV_QUERIES][CODES_MAX_DIM];
+    size_t padded = st_round_up(n, VF_LANES);
     struct weights weights;
     struct last_rows last;
-    for (size_t j = 0, n; j < c->n_keys; j += n) {
-        const char *rows = values + j * row_bytes;
-        size_t real = n = st_min(c->n_keys - j, CODES_TILE);
-        if (n >= VF_LANES) {
-            real = n = n / VF_LANES * VF_LANES;
-        } else {
-            copy_last(rows, real, row_bytes, &last);
-            rows = last.at;
-            n = VF_LANES;
+    if (n < VF_LANES) {
+        copy_last(rows, n, row_bytes, &last);
+        rows = last.at;
+        p = NULL;
+    }
+    weigh_scores(c, rows, j, padded, n, &weights);
+    for (size_t d = 0; d < c->head_dim; d += CODES_SPAN)
+        for (size_t first = 0; first < 4; first += some)
+            weigh_span(c, &weights, p, rows, padded, d, first, some, j > 0, total);
+}
+
+// Tiles begin at multiples of ST_KV_TILE rows, wherever stretches do. Of the last one whole vectors
+// of keys come first.
+INLINE void weigh_codes(const struct decoding *c, float *out) {
+    const size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim);
+    float total[ST_KV_QUERIES][CODES_MAX_DIM];
+    struct part p;
+    for (size_t j = 0; j < c->n_keys; j += p.n) {
+        p = part_at(c, true, j);
+        for (size_t k = 0, n; k < p.n; k += n) {
+            n = st_min(p.n - k, ST_KV_TILE - (c->rows->first + j + k) % ST_KV_TILE);
+            if (n > VF_LANES) n = n / VF_LANES * VF_LANES;
+            weigh_tile(c, &p, p.rows + k * row_bytes, j + k, n, total);
         }
-        weigh_scores(c, rows, j, n, real, &weights);
-        for (size_t d = 0; d < c->head_dim; d += CODES_SPAN)
-            for (size_t first = 0; first < 4; first += some)
-                weigh_span(c, &weights, rows, n, d, first, some, j > 0, total);
     }
     for (size_t i = 0; i < c->n_queries; i++)
         for (size_t v = 0; v < st_ceil_div(c->head_dim, CODES_SPAN) * 4; v++)
@@ -201,4 +217,12 @@ INLINE void weigh_codes(const struct decoding *c, const char *values, float *out
                 if (d < c->head_dim)
                     memcpy(out + i * c->head_dim + d, total[i] + v * VF_LANES + e, 4 * sizeof *out);
             }
+}
+
+INLINE void decode_codes(const struct decoding *c, float scale, float softcap,
+                         struct st_attended *attended, float *out) {
+    score_all_codes(c);
+    for (size_t i = 0; i < c->n_queries; i++)
+        attended[i] = softmax(c->scores + i * c->n_keys, c->n_keys, scale, softcap);
+    weigh_codes(c, out);
 }

@@ -55,13 +55,22 @@ static float at(enum st_kv_type type, const void *rows, size_t row, size_t n, si
     }
 }
 
-static void decode_one(enum st_kv_type type, const float *q, const void *keys, const void *values,
+// Value d of key j, or of its value.
+static float at_key(enum st_kv_type type, const struct st_kv_rows *rows, const void *from, size_t j,
+                    size_t head_dim, size_t d) {
+    size_t row = rows->first + j;
+    return at(type, (const char *)from + row / rows->stretch * rows->apart, row % rows->stretch,
+              head_dim, d);
+}
+
+static void decode_one(enum st_kv_type type, const float *q, const struct st_kv_rows *rows,
                        size_t n_keys, size_t head_dim, float scale, float softcap, bool begun,
                        float *scores, struct st_attended *attended, float *out) {
     float max = -INFINITY, sum = 0.0f;
     for (size_t j = 0; j < n_keys; j++) {
         float dot = begun ? scores[j] : 0.0f;
-        for (size_t d = 0; d < head_dim; d++) dot += q[d] * at(type, keys, j, head_dim, d);
+        for (size_t d = 0; d < head_dim; d++)
+            dot += q[d] * at_key(type, rows, rows->keys, j, head_dim, d);
         scores[j] = capped(dot, scale, softcap);
         max = fmaxf(max, scores[j]);
     }
@@ -72,16 +81,18 @@ static void decode_one(enum st_kv_type type, const float *q, const void *keys, c
     *attended = (struct st_attended){max, sum};
     for (size_t d = 0; d < head_dim; d++) {
         float total = 0.0f;
-        for (size_t j = 0; j < n_keys; j++) total += scores[j] * at(type, values, j, head_dim, d);
+        for (size_t j = 0; j < n_keys; j++)
+            total += scores[j] * at_key(type, rows, rows->values, j, head_dim, d);
         out[d] = total;
     }
 }
 
-static void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,
-                   const void *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                   bool begun, float *scores, struct st_attended *attended, float *out) {
+static void decode(enum st_kv_type type, const float *q, size_t n_queries,
+                   const struct st_kv_rows *rows, size_t n_keys, size_t head_dim, float scale,
+                   float softcap, bool begun, float *scores, struct st_attended *attended,
+                   float *out) {
     for (size_t i = 0; i < n_queries; i++)
-        decode_one(type, q + i * head_dim, keys, values, n_keys, head_dim, scale, softcap, begun,
+        decode_one(type, q + i * head_dim, rows, n_keys, head_dim, scale, softcap, begun,
                    scores + i * n_keys, attended + i, out + i * head_dim);
 }
 

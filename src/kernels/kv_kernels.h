@@ -8,12 +8,12 @@
     static void store_##name(const float *x, size_t n, void *row) {                                \
         kv_##name##_store(x, n, row);                                                              \
     }                                                                                              \
-    static void decode_##name(const float *q, size_t n_queries, const void *keys,                  \
-                              const void *values, size_t n_keys, size_t head_dim, float factor,    \
-                              float softcap, bool begun, float *scores,                            \
-                              struct st_attended *attended, float *out) {                          \
-        decode(ST_KV_##id, q, n_queries, keys, values, n_keys, head_dim, factor, softcap, begun,   \
-               scores, attended, out);                                                             \
+    static void decode_##name(const float *q, size_t n_queries, const struct st_kv_rows *rows,     \
+                              size_t n_keys, size_t head_dim, float factor, float softcap,         \
+                              bool begun, float *scores, struct st_attended *attended,             \
+                              float *out) {                                                        \
+        decode(ST_KV_##id, q, n_queries, rows, n_keys, head_dim, factor, softcap, begun, scores,   \
+               attended, out);                                                                     \
     }
 ST_KV_TYPES(KV_FUNCTIONS)
 #undef KV_FUNCTIONS

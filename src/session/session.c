@@ -159,6 +159,7 @@ static stint_status apply_options(const struct stint_model *model,
     ST_TRY(check_options(model, &o));
     s->kv.type = ST_KV_F16;
     if (o.kv) ST_TRY(st_kv_find(o.kv, &s->kv.type));
+    s->kv.whole = model->checkpoint.lazy || o.memory || o.device || s->kv.layerwise;
     s->model = model;
     s->n_sequences = st_max(1, o.n_sequences);
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);

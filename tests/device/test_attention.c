@@ -100,12 +100,13 @@ static void expect_the_definition(const struct problem *p, size_t t, size_t h, c
     const struct st_device_attention *s = &p->shape;
     size_t end = p->position + t + 1, first = first_key(p, end - 1);
     size_t kv = h / (s->n_heads / s->n_kv);
+    const struct st_kv_rows rows = {
+        row_of(p, false, kv, first), row_of(p, true, kv, first), 0, end - first, 0, NULL};
     struct st_attended attended;
     float *scores = malloc((end - first) * sizeof *scores), *y = malloc(s->dim * sizeof *y);
-    st_attention_select(0)->kv[s->type].decode(p->q + (t * s->n_heads + h) * s->dim, 1,
-                                               row_of(p, false, kv, first),
-                                               row_of(p, true, kv, first), end - first, s->dim,
-                                               s->scale, s->softcap, false, scores, &attended, y);
+    st_attention_select(0)->kv[s->type].decode(p->q + (t * s->n_heads + h) * s->dim, 1, &rows,
+                                               end - first, s->dim, s->scale, s->softcap, false,
+                                               scores, &attended, y);
     st_attended_end(&attended, s->dim, y);
     for (size_t d = 0; d < s->dim; d++)
         if (!(fabsf(out[d] - y[d]) < 2e-5f)) fail_msg("%g, not %g", out[d], y[d]);

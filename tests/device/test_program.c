@@ -197,15 +197,19 @@ static struct st_program_op random_attend(struct memory *m, uint32_t position) {
 static void attend(struct memory *m, const struct st_program_attend *p, uint32_t position) {
     const struct st_device_attention *a = &p->shape;
     const uint32_t first = a->window && position + 1 > a->window ? position + 1 - a->window : 0;
-    const size_t rows = first * st_kv_row_bytes(a->type, a->dim);
     float scores[POSITIONS];
     for (size_t h = 0; h < a->n_heads; h++) {
-        const size_t of = h / (a->n_heads / a->n_kv) * p->keys.row_bytes + rows;
+        const size_t of = h / (a->n_heads / a->n_kv) * p->keys.row_bytes;
+        const struct st_kv_rows rows = {m->host + p->keys.offset + of,
+                                        m->host + p->values.offset + of,
+                                        first,
+                                        POSITIONS,
+                                        0,
+                                        NULL};
         float *out = floats_of(m, p->out) + h * a->dim;
         struct st_attended attended;
-        kv_kernel(a)->decode(floats_of(m, p->q) + h * a->dim, 1, m->host + p->keys.offset + of,
-                             m->host + p->values.offset + of, position + 1 - first, a->dim,
-                             a->scale, a->softcap, false, scores, &attended, out);
+        kv_kernel(a)->decode(floats_of(m, p->q) + h * a->dim, 1, &rows, position + 1 - first,
+                             a->dim, a->scale, a->softcap, false, scores, &attended, out);
         st_attended_end(&attended, a->dim, out);
     }
 }

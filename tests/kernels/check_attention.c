@@ -165,8 +165,9 @@ static void joined_spans_equal_the_whole(void **state) {
             st_attended_begin(i % 2 ? &sink : NULL, DIM, &all, out);
             for (size_t from = 0, n; from < N; from += n) {
                 n = 1 + ts_random_below(N - from);
-                (*row)->kv[ST_KV_F32].decode(q, 1, keys + from * DIM, values + from * DIM, n, DIM,
-                                             1.0f, 0.0f, false, scores, &span, part);
+                const struct st_kv_rows rows = {keys, values, from, N, 0, NULL};
+                (*row)->kv[ST_KV_F32].decode(q, 1, &rows, n, DIM, 1.0f, 0.0f, false, scores, &span,
+                                             part);
                 st_attended_join(&span, part, DIM, &all, out);
             }
             st_attended_end(&all, DIM, out);
@@ -190,16 +191,15 @@ static void decoding_lets_nan_through(void **state) {
     for (const struct st_attention *const *row = st_attentions; *row; row++) {
         if (!has(*row)) continue;
         float q[33], keys[6 * 33], values[6 * 33], scores[6], out[33];
+        const struct st_kv_rows rows = {keys, values, 0, 6, 0, NULL};
         struct st_attended attended;
         for (int i = 0; i < 33; i++) q[i] = 0.1f;
         for (int i = 0; i < 6 * 33; i++) keys[i] = values[i] = ts_random_float(-1.0f, 1.0f);
         values[2 * 33 + 5] = NAN;
-        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, false, scores,
-                                     &attended, out);
+        (*row)->kv[ST_KV_F32].decode(q, 1, &rows, 6, 33, 1.0f, 0.0f, false, scores, &attended, out);
         for (int i = 0; i < 33; i++) assert_true(i == 5 ? isnan(out[i]) : isfinite(out[i]));
         keys[4 * 33 + 32] = NAN;
-        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, false, scores,
-                                     &attended, out);
+        (*row)->kv[ST_KV_F32].decode(q, 1, &rows, 6, 33, 1.0f, 0.0f, false, scores, &attended, out);
         for (int i = 0; i < 33; i++) assert_true(isnan(out[i]));
     }
 }

@@ -76,25 +76,61 @@ static void divide(const struct st_attended *all, size_t n_queries, size_t n, fl
 
 // Scores that were begun with those of other rows, as a key split in two has them.
 static void check_begun(const struct st_attention *row, int type, const struct kc_array *q,
-                        const struct kc_array *keys, const struct kc_array *values,
-                        size_t n_queries, size_t n_keys, size_t n) {
+                        const struct st_kv_rows *rows, size_t n_queries, size_t n_keys, size_t n) {
     struct kc_array other = random_values(n_keys * n, n),
                     scores = kc_floats(n_queries * n_keys, 1.0f);
     struct kc_array out = kc_floats(n_queries * n, 1.0f);
     float *wanted = calloc(n_queries * n, sizeof *wanted);
     struct st_attended all[ST_KV_QUERIES];
     st_attention_select(0)->score(q->data, n_queries, other.data, n_keys, n, scores.data);
-    scalar(type)->decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, true,
-                         scores.data, all, wanted);
+    scalar(type)->decode(q->data, n_queries, rows, n_keys, n, 0.3f, 0.0f, true, scores.data, all,
+                         wanted);
     divide(all, n_queries, n, wanted);
     row->score(q->data, n_queries, other.data, n_keys, n, scores.data);
-    row->kv[type].decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, true,
-                         scores.data, all, out.data);
+    row->kv[type].decode(q->data, n_queries, rows, n_keys, n, 0.3f, 0.0f, true, scores.data, all,
+                         out.data);
     divide(all, n_queries, n, out.data);
     kc_near(out.data, wanted, n_queries * n, tolerance(type), row->name);
     free(wanted);
     struct kc_array *arrays[] = {&other, &scores, &out};
     for (size_t i = 0; i < 3; i++) kc_free(arrays[i], row->name);
+}
+
+// Rows in stretches, bit for bit as one after another, from any row on.
+static void check_stretches(const struct st_attention *row, int type, size_t n_queries,
+                            size_t n_keys, size_t n) {
+    enum { STRETCH = ST_KV_TILE };
+    size_t bytes = st_kv_row_bytes((enum st_kv_type)type, n);
+    size_t first = ts_random_below(2 * STRETCH), n_rows = first + n_keys;
+    size_t apart = STRETCH * bytes + 4 * ts_random_below(20), n_stretches = n_rows / STRETCH + 1;
+    struct kc_array q = kc_floats(n_queries * n, 1.0f), x = random_values(n_rows * n, n);
+    struct kc_array all = stored(type, x.data, n_rows, n), cut = kc_make(n_stretches * apart, 4);
+    struct kc_array out = kc_floats(n_queries * n, 1.0f), wanted = kc_floats(n_queries * n, 1.0f);
+    float *scores = calloc(n_queries * n_keys, sizeof *scores);
+    struct st_attended got[ST_KV_QUERIES], expected[ST_KV_QUERIES];
+    for (size_t i = 0; i < n_rows; i++)
+        memcpy((char *)cut.data + i / STRETCH * apart + i % STRETCH * bytes,
+               (char *)all.data + i * bytes, bytes);
+    const struct st_kv_rows in_one = {all.data, all.data, first, n_rows, 0, NULL};
+    const struct st_kv_rows in_parts = {cut.data, cut.data, first, STRETCH, apart, cut.data};
+    row->kv[type].decode(q.data, n_queries, &in_one, n_keys, n, 0.3f, 0.0f, false, scores, expected,
+                         wanted.data);
+    row->kv[type].decode(q.data, n_queries, &in_parts, n_keys, n, 0.3f, 0.0f, false, scores, got,
+                         out.data);
+    assert_memory_equal(got, expected, n_queries * sizeof *got);
+    assert_memory_equal(out.data, wanted.data, n_queries * n * sizeof(float));
+    free(scores);
+    struct kc_array *arrays[] = {&q, &x, &all, &cut, &out, &wanted};
+    for (size_t i = 0; i < 6; i++) kc_free(arrays[i], row->name);
+}
+
+static void stretches_do_not_matter(void **state) {
+    (void)state;
+    const size_t keys[] = {1, 15, 127, 128, 129, 300}, some_dims[] = {20, 64, 80, 128};
+    for (const struct st_attention *const *row = st_attentions; *row; row++)
+        for (size_t i = 0; has(*row) && i < 6 * 4; i++)
+            for (int type = 0; type < ST_N_KV_TYPES; type++)
+                check_stretches(*row, type, 1 + i % ST_KV_QUERIES, keys[i % 6], some_dims[i / 6]);
 }
 
 static void check_decode(const struct st_attention *row, int type, size_t n_queries, size_t n_keys,
@@ -107,10 +143,12 @@ static void check_decode(const struct st_attention *row, int type, size_t n_quer
                     scores = kc_floats(n_queries * n_keys, 1.0f);
     struct kc_array values = stored(type, y.data, n_keys, n), out = kc_floats(n_out, 1.0f);
     float *wanted = calloc(n_out, sizeof *wanted);
-    row->kv[type].decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, false,
-                         scores.data, got, out.data);
-    scalar(type)->decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, false,
-                         scores.data, all, wanted);
+    const struct st_kv_rows rows = {keys.data, values.data, 0, n_keys, 0, NULL};
+    const struct st_kv_rows floats = {x.data, y.data, 0, n_keys, 0, NULL};
+    row->kv[type].decode(q.data, n_queries, &rows, n_keys, n, 0.3f, softcap, false, scores.data,
+                         got, out.data);
+    scalar(type)->decode(q.data, n_queries, &rows, n_keys, n, 0.3f, softcap, false, scores.data,
+                         all, wanted);
     for (size_t i = 0; i < n_queries; i++) {
         kc_near(&got[i].maximum, &all[i].maximum, 1, tolerance(type), row->name);
         kc_near(&got[i].sum, &all[i].sum, 1, tolerance(type) * all[i].sum, row->name);
@@ -118,16 +156,16 @@ static void check_decode(const struct st_attention *row, int type, size_t n_quer
     divide(got, n_queries, n, out.data);
     divide(all, n_queries, n, wanted);
     kc_near(out.data, wanted, n_out, tolerance(type), row->name);
-    check_begun(row, type, &q, &keys, &values, n_queries, n_keys, n);
+    check_begun(row, type, &q, &rows, n_queries, n_keys, n);
     scalar(type)->load(keys.data, n_keys, n, x.data);
     scalar(type)->load(values.data, n_keys, n, y.data);
     for (size_t i = 0; i < n_queries; i++)
-        row->kv[type].decode((const float *)q.data + i * n, 1, keys.data, values.data, n_keys, n,
-                             0.3f, softcap, false, scores.data, &all[i], wanted + i * n);
+        row->kv[type].decode((const float *)q.data + i * n, 1, &rows, n_keys, n, 0.3f, softcap,
+                             false, scores.data, &all[i], wanted + i * n);
     divide(all, n_queries, n, wanted);
     assert_memory_equal(out.data, wanted, n_out * sizeof *wanted);
     for (size_t i = 0; i < n_queries; i++)
-        row->kv[ST_KV_F32].decode((const float *)q.data + i * n, 1, x.data, y.data, n_keys, n, 0.3f,
+        row->kv[ST_KV_F32].decode((const float *)q.data + i * n, 1, &floats, n_keys, n, 0.3f,
                                   softcap, false, scores.data, &all[i], wanted + i * n);
     divide(all, n_queries, n, wanted);
     if (type == ST_KV_Q8)
@@ -270,6 +308,7 @@ static void names_and_sizes_are_those_of_the_table(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_equal_the_scalar_ones),
+        cmocka_unit_test(stretches_do_not_matter),
         cmocka_unit_test(decoding_equals_that_over_floats),
         cmocka_unit_test(halves_are_rounded_to_nearest_even),
         cmocka_unit_test(codes_are_near_their_values),

@@ -4,7 +4,7 @@
 #define ST_SESSION_KV_CACHE_H
 
 #include "base/arena.h"
-#include "kernels/kv_types.h"
+#include "kernels/attention.h"
 #include "session/kv/device_attention.h"
 #include "session/kv/key_bias.h"
 #include "session/kv/state.h"
@@ -18,19 +18,24 @@ enum {
 };
 
 // The memory has room for whole contexts, but the system gives it page by page, as texts grow:
-// nobody touches rows that no token has been stored in.
+// nobody touches rows that no token has been stored in. A sequence is cut into stretches of
+// positions, each with the rows of all layers, so that what a long text takes lies close together
+// and may be in huge pages, through which a step reads it 1.2 times as fast.
 struct st_kv_cache {
     struct st_arena arena;
     enum st_kv_type type;
-    bool layerwise;               // it has room for a single layer of each form
-    size_t positions;             // rows of a head
-    struct st_kv_slot {           // a layer's rows, [n_heads, positions]; or those that it shares
-        size_t offset;            // in a sequence
-        size_t row_bytes;         // of one head's key or value of one token
-        uint32_t n_heads;         // of keys and values
-        bool own;                 // no layer before uses it
-    } layers[ST_MAX_LAYERS];      // n_heads is 0 without attention
-    size_t sequence_bytes;        // of all layers that have a cache
+    bool layerwise;          // it has room for a single layer of each form
+    bool whole;              // one stretch, as devices and memory bounds want it
+    size_t positions;        // of a sequence
+    size_t stretch;          // of these, in a stretch
+    size_t stretch_bytes;    // of all layers that have a cache
+    struct st_kv_slot {      // a layer's rows, [n_heads, stretch]; or those that it shares
+        size_t offset;       // in a stretch
+        size_t row_bytes;    // of one head's key or value of one token
+        uint32_t n_heads;    // of keys and values
+        bool own;            // no layer before uses it
+    } layers[ST_MAX_LAYERS]; // n_heads is 0 without attention
+    size_t sequence_bytes;
     bool shared;                  // rows are keys and values at once: attention is latent
     unsigned char *keys, *values; // [sequences] of sequence_bytes
     struct st_key_bias bias;      // that quantized keys leave out
@@ -60,8 +65,16 @@ static inline unsigned char *st_kv_row(const struct st_kv_cache *kv, unsigned ch
                                        uint32_t sequence, uint32_t layer, size_t head,
                                        size_t position) {
     const struct st_kv_slot *slot = &kv->layers[layer];
-    return cache + sequence * kv->sequence_bytes + slot->offset +
-           (head * kv->positions + position) * slot->row_bytes;
+    return cache + sequence * kv->sequence_bytes + position / kv->stretch * kv->stretch_bytes +
+           slot->offset + (head * kv->stretch + position % kv->stretch) * slot->row_bytes;
 }
+// How many rows from a position's on lie one after another.
+static inline size_t st_kv_in_row(const struct st_kv_cache *kv, size_t position) {
+    return kv->stretch - position % kv->stretch;
+}
+
+// A sequence's rows from a position on, as kernels read them.
+struct st_kv_rows st_kv_rows_at(const struct st_kv_cache *kv, uint32_t sequence, uint32_t layer,
+                                size_t head, size_t position);
 
 #endif

@@ -177,7 +177,7 @@ static struct st_slice rows_from(const struct st_run *r, unsigned char *cache) {
     const unsigned char *first = st_kv_row(kv, cache, r->batch->sequence, r->layer, 0, 0);
     return (struct st_slice){kv->device.cache,
                              (size_t)(first - (const unsigned char *)kv->arena.base),
-                             kv->positions * kv->layers[r->layer].row_bytes};
+                             kv->stretch * kv->layers[r->layer].row_bytes};
 }
 
 static stint_status run_job(const struct st_run *r, const struct st_attend_args *args) {

@@ -84,13 +84,16 @@ static stint_status write_layer(const struct stint_session *s, uint32_t sequence
                                 unsigned char *cache, const char *what, uint32_t layer,
                                 struct st_package_writer *writer) {
     char name[LAYER_NAME];
-    size_t heads = s->kv.layers[layer].n_heads,
-           bytes = head_bytes(s, layer, s->sequences[sequence].length);
+    size_t heads = s->kv.layers[layer].n_heads, length = s->sequences[sequence].length;
     layer_name(name, what, layer);
-    struct st_section section = blob(name, NULL, heads * bytes);
+    struct st_section section = blob(name, NULL, heads * head_bytes(s, layer, length));
     ST_TRY(st_package_begin(writer, &section));
     for (size_t h = 0; h < heads; h++)
-        ST_TRY(st_package_append(writer, st_kv_row(&s->kv, cache, sequence, layer, h, 0), bytes));
+        for (size_t at = 0, n; at < length; at += n) {
+            n = st_min(length - at, st_kv_in_row(&s->kv, at));
+            ST_TRY(st_package_append(writer, st_kv_row(&s->kv, cache, sequence, layer, h, at),
+                                     head_bytes(s, layer, n)));
+        }
     return STINT_OK;
 }
 
@@ -312,9 +315,14 @@ static stint_status read_layers(struct stint_session *s, uint32_t sequence,
         size_t heads = s->kv.layers[i / 2].n_heads, bytes = head_bytes(s, i / 2, length);
         layer_name(name, names[i % 2], i / 2);
         ST_TRY(find_bytes(package, name, ST_SECTION_BLOB, heads * bytes, &data));
+        const char *from = data;
         for (size_t h = 0; h < heads && copy; h++)
-            memcpy(st_kv_row(&s->kv, caches[i % 2], sequence, i / 2, h, 0),
-                   (const char *)data + h * bytes, bytes);
+            for (size_t at = 0, n; at < length; at += n) {
+                n = st_min(length - at, st_kv_in_row(&s->kv, at));
+                memcpy(st_kv_row(&s->kv, caches[i % 2], sequence, i / 2, h, at), from,
+                       head_bytes(s, i / 2, n));
+                from += head_bytes(s, i / 2, n);
+            }
     }
     return STINT_OK;
 }

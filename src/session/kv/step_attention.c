@@ -23,9 +23,13 @@ struct unit {
     const float *sinks;    // [n], or NULL
 };
 
-// Of about the same length.
 static size_t spans_of(size_t n_keys) {
     return st_min(st_ceil_div(n_keys, ST_KV_SPAN), ST_KV_SPANS);
+}
+
+// Of about the same length, in whole tiles: the last may be shorter, or there are fewer.
+static size_t span_of(size_t n_keys) {
+    return st_round_up(st_ceil_div(n_keys, spans_of(n_keys)), ST_KV_TILE);
 }
 
 static size_t keys_of(const struct st_run *r, struct st_place place) {
@@ -44,11 +48,25 @@ static struct unit unit_of(const struct job *job, size_t i) {
     place.position -= n_keys - 1;
     return (struct unit){.place = place,
                          .n_keys = n_keys,
-                         .span = st_ceil_div(n_keys, spans_of(n_keys)),
+                         .span = span_of(n_keys),
                          .kv_head = kv_head,
                          .n = st_min(job->share, job->group - first),
                          .row = t * r->s->model->config.n_heads + head,
                          .sinks = sinks ? sinks + head : NULL};
+}
+
+// Keys from one position on, and behind them what the next span reads, or the next head.
+static struct st_kv_rows rows_of(const struct job *job, const struct unit *u, size_t position,
+                                 size_t n_keys) {
+    const struct st_run *r = job->run;
+    const struct st_kv_cache *kv = &r->s->kv;
+    uint32_t sequence = u->place.sequence;
+    struct st_kv_rows rows = st_kv_rows_at(kv, sequence, r->layer, u->kv_head, position);
+    if (position + n_keys < u->place.position + u->n_keys)
+        rows.next = st_kv_row(kv, kv->keys, sequence, r->layer, u->kv_head, position + n_keys);
+    else if (u->kv_head + 1 < job->heads.n_kv)
+        rows.next = st_kv_row(kv, kv->keys, sequence, r->layer, u->kv_head + 1, u->place.position);
+    return rows;
 }
 
 // Returns false if the unit has no such span.
@@ -65,12 +83,10 @@ static bool attend_span(const struct job *job, const struct unit *u, size_t i, s
     if (rotations)
         s->kernels.attention->score(r->buffers->bias_factors + u->row * dims, u->n,
                                     rotations + position * dims, n_keys, dims, scores);
-    uint32_t sequence = u->place.sequence;
-    st_session_kv_kernel(s)->decode(
-        r->buffers->q + u->row * hd, u->n,
-        st_kv_row(&s->kv, s->kv.keys, sequence, r->layer, u->kv_head, position),
-        st_kv_row(&s->kv, s->kv.values, sequence, r->layer, u->kv_head, position), n_keys, hd,
-        c->attn_scale, c->attn_softcap, rotations != NULL, scores, attended, out);
+    struct st_kv_rows rows = rows_of(job, u, position, n_keys);
+    st_session_kv_kernel(s)->decode(r->buffers->q + u->row * hd, u->n, &rows, n_keys, hd,
+                                    c->attn_scale, c->attn_softcap, rotations != NULL, scores,
+                                    attended, out);
     return true;
 }
 

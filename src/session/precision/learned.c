@@ -178,11 +178,14 @@ static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned
                       size_t head, float *to) {
     const struct st_config *c = &s->model->config;
     size_t length = s->sequences[sequence].length, n = st_min(length, ST_LEARNED_TOKENS);
-    const unsigned char *rows =
-        st_kv_row(&s->kv, cache, sequence, st_config_last_attention(c), head, length - n);
-    size_t dim = st_learned_heads(c).dim;
+    uint32_t layer = st_config_last_attention(c);
+    size_t dim = st_learned_heads(c).dim, first = length - n;
     to += head * n * dim;
-    st_session_kv_kernel(s)->load(rows, n, dim, to);
+    for (size_t at = first, some; at < length; at += some) {
+        some = st_min(length - at, st_kv_in_row(&s->kv, at));
+        st_session_kv_kernel(s)->load(st_kv_row(&s->kv, cache, sequence, layer, head, at), some,
+                                      dim, to + (at - first) * dim);
+    }
     if (cache != s->kv.keys || !st_kv_mixes_keys(&s->kv)) return;
     for (size_t i = 0; i < n; i++) st_kv_mix(to + i * dim, dim);
 }

@@ -222,7 +222,7 @@ static struct st_slice cache(const struct builder *b, unsigned char *cache, uint
     const struct st_kv_cache *kv = &b->s->kv;
     const unsigned char *first = st_kv_row(kv, cache, 0, layer, 0, 0);
     return (struct st_slice){b->cache, (size_t)(first - (const unsigned char *)kv->arena.base),
-                             kv->positions * kv->layers[layer].row_bytes};
+                             kv->stretch * kv->layers[layer].row_bytes};
 }
 
 static void add_attention(struct builder *b, uint32_t i) {
