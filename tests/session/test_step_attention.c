@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps behind more keys than a span has: what a token gets depends neither on the threads, which
-// share spans, nor on the tokens that are computed with it, and is near what a prompt gets.
+// share spans, nor on the tokens that are computed with it, nor on where rows lie, and is near what
+// a prompt gets.
+#include "session/kv/copy.h"
 #include "session/session.h"
 #include "support/support.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -34,12 +37,16 @@ static int close_model(void **state) {
     return 0;
 }
 
-static stint_session *open_session(uint32_t n_threads) {
+static stint_session *open_with(const stint_session_options *options) {
     stint_session *s = NULL;
+    if (stint_session_open(model, options, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    return s;
+}
+
+static stint_session *open_session(uint32_t n_threads) {
     stint_session_options options = {
         .size = sizeof options, .n_context = 2048, .n_threads = n_threads};
-    if (stint_session_open(model, &options, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    return s;
+    return open_with(&options);
 }
 
 // Logits [N_STEPS, vocab] of the tokens behind n_before others, in steps of so many.
@@ -92,10 +99,48 @@ static void steps_are_near_a_prompt(void **state) {
     free(got);
 }
 
+// A sequence in stretches, and whole, as a memory bound has it, loaded from what the first saved.
+static void rows_may_lie_anywhere(void **state) {
+    (void)state;
+    enum { BEFORE = 2 * ST_KV_SPAN + 300 };
+    char path[256];
+    snprintf(path, sizeof path, "%s/stretches.stint", ts_temp_folder());
+    for (int type = 0; type < ST_N_KV_TYPES; type++) {
+        stint_session_options options = {.size = sizeof options,
+                                         .n_context = 2048,
+                                         .n_sequences = 2,
+                                         .kv = st_kv_traits[type].name,
+                                         .n_threads = 2};
+        stint_session *s = open_with(&options);
+        options.memory = 1ull << 40;
+        stint_session *whole = open_with(&options);
+        assert_true(s->kv.stretch < BEFORE && whole->kv.stretch > BEFORE + N_STEPS);
+        float *wanted = step(s, BEFORE, 1), *got = step(whole, BEFORE, 1);
+        assert_memory_equal(got, wanted, (size_t)N_STEPS * vocab * sizeof *got);
+        free(got);
+        assert_int_equal(stint_session_save(s, 0, path), STINT_OK);
+        assert_int_equal(stint_session_truncate(whole, 0, 0), STINT_OK);
+        assert_int_equal(stint_session_load(whole, 0, path), STINT_OK);
+        got = step(whole, BEFORE, 1);
+        assert_memory_equal(got, wanted, (size_t)N_STEPS * vocab * sizeof *got);
+        free(got);
+        assert_int_equal(stint_session_save(whole, 0, path), STINT_OK);
+        assert_int_equal(stint_session_load(s, 1, path), STINT_OK);
+        st_session_copy(s, 1, 0, BEFORE);
+        got = step(s, BEFORE, 1);
+        assert_memory_equal(got, wanted, (size_t)N_STEPS * vocab * sizeof *got);
+        free(got);
+        free(wanted);
+        stint_session_close(whole);
+        stint_session_close(s);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_and_rows_change_nothing),
         cmocka_unit_test(steps_are_near_a_prompt),
+        cmocka_unit_test(rows_may_lie_anywhere),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
