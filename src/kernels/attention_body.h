@@ -17,7 +17,7 @@
 #define INLINE   static inline __attribute__((always_inline))
 #define UNROLLED _Pragma("GCC unroll 16")
 
-enum { AHEAD = 16384 };
+enum { AHEAD = 16384 }; // bytes between what is read of the cache and what is prefetched
 enum { ACCUMULATORS = VF_LANES == 8 ? 8 : 16 }; // of a pass over the cache: AVX2 has 16 registers
 
 INLINE vf capped(vf score, float scale, float softcap) {
