@@ -21,16 +21,6 @@ typedef struct {
     const uint8_t *table; // if not NULL: of 16 codes
 } arranged;
 
-// Of four registers, as rows of 4 lanes in each half: their columns.
-INLINE void transpose_lanes(__m256i v[4]) {
-    __m256i a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
-    __m256i c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);
-    v[0] = _mm256_unpacklo_epi64(a, c);
-    v[1] = _mm256_unpackhi_epi64(a, c);
-    v[2] = _mm256_unpacklo_epi64(b, d);
-    v[3] = _mm256_unpackhi_epi64(b, d);
-}
-
 // ---- Codes
 
 // By blocks: part p has its 16 bytes at b + p * stride + at.
@@ -43,14 +33,14 @@ INLINE arranged nibbles_by_blocks(const unsigned char *b, size_t at, size_t stri
         __m128i odd = _mm_loadu_si128((const void *)(b + (2 * i + 1) * stride));
         v.bytes[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(even), odd, 1);
     }
-    transpose_lanes(v.bytes);
+    vi_transpose(v.bytes);
     return v;
 }
 // By pairs: parts 2 i and 2 i + 1 have 32 bytes at b + 32 * i.
 INLINE arranged nibbles_by_pairs(const unsigned char *b) {
     arranged v = {.table = NULL};
     UNROLLED for (size_t i = 0; i < 4; i++) v.bytes[i] = load(b + 32 * i);
-    transpose_lanes(v.bytes);
+    vi_transpose(v.bytes);
     return v;
 }
 // By blocks: each code gets its bit of the 32 at b + p * stride + at as its fifth.
@@ -131,7 +121,7 @@ INLINE void arrange_halves(const int8_t x[ST_BLOCKS_CHUNK], int8_t *by_blocks, i
     __m256i v[2][4]; // of even parts, of odd parts
     UNROLLED for (size_t n = 0; n < 2; n++) {
         UNROLLED for (size_t i = 0; i < 4; i++) v[n][i] = load_256(x + 32 * (2 * i + n));
-        transpose_lanes(v[n]);
+        vi_transpose(v[n]);
     }
     UNROLLED for (size_t j = 0; j < 4; j++) {
         __m256i a = _mm256_permute2x128_si256(v[0][j], v[1][j], 0x20);

@@ -203,17 +203,20 @@ static inline float vi_max_magnitude(const float *x, size_t n) {
     memcpy(&max, &bits, sizeof max);
     return max;
 }
+// Of four vectors, as rows of 4 lanes in each 16 bytes: their columns.
+static inline __attribute__((always_inline)) void vi_transpose(vi v[4]) {
+    vi low = vi_unpack_low_32(v[0], v[1]), low_2 = vi_unpack_low_32(v[2], v[3]);
+    vi high = vi_unpack_high_32(v[0], v[1]), high_2 = vi_unpack_high_32(v[2], v[3]);
+    v[0] = vi_unpack_low_64(low, low_2);
+    v[1] = vi_unpack_high_64(low, low_2);
+    v[2] = vi_unpack_low_64(high, high_2);
+    v[3] = vi_unpack_high_64(high, high_2);
+}
 // Columns of VF_LANES rows, row_bytes apart: of 16 bytes of each, four in its lane.
 static inline __attribute__((always_inline)) void vi_columns(const void *rows, size_t row_bytes,
                                                              vi column[4]) {
-    vi a = vi_rows(rows, row_bytes, 0), b = vi_rows(rows, row_bytes, 1);
-    vi c = vi_rows(rows, row_bytes, 2), d = vi_rows(rows, row_bytes, 3);
-    vi low = vi_unpack_low_32(a, b), low_2 = vi_unpack_low_32(c, d);
-    vi high = vi_unpack_high_32(a, b), high_2 = vi_unpack_high_32(c, d);
-    column[0] = vi_unpack_low_64(low, low_2);
-    column[1] = vi_unpack_high_64(low, low_2);
-    column[2] = vi_unpack_low_64(high, high_2);
-    column[3] = vi_unpack_high_64(high, high_2);
+    _Pragma("GCC unroll 4") for (size_t i = 0; i < 4; i++) column[i] = vi_rows(rows, row_bytes, i);
+    vi_transpose(column);
 }
 // A byte of each of four vectors in every lane.
 static inline __attribute__((always_inline)) void vi_interleave(const vi v[4], vi out[4]) {
