@@ -50,7 +50,7 @@ static stint_status open_huge(struct st_arena *arena, size_t bytes) {
     if (before) munmap(arena->base, before);
     arena->base += before;
     munmap(arena->base + whole, HUGE_PAGE_BYTES - before);
-    madvise(arena->base, whole, MADV_HUGEPAGE);
+    st_arena_prefer_huge(arena->base, whole);
     arena->mapped = whole;
     arena->capacity = bytes;
     return STINT_OK;

@@ -10,17 +10,12 @@
 #include "kernels/int16_codes.h"
 #include "kernels/int16_rows.h"
 #include "kernels/quantize_float.h"
+#include "kernels/vec_words.h"
 
 #define NAME(type) st_blocks_##type##_avx2
 
 enum { SIGNED_CODES = true, PANEL_COLUMNS = 5 };
 
-INLINE __m256i even_words(__m256i v) {
-    return _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8);
-}
-INLINE __m256i odd_words(__m256i v) {
-    return _mm256_srai_epi16(v, 8);
-}
 // Of sums of products with an input's halves, in 16 bits.
 INLINE __m256i widen(__m256i high, __m256i low) {
     return _mm256_add_epi32(_mm256_madd_epi16(high, _mm256_set1_epi16(128)),
@@ -29,8 +24,8 @@ INLINE __m256i widen(__m256i high, __m256i low) {
 INLINE __m256i exact_part(__m256i code, const struct st_blocks_chunk *x, size_t part, int bits) {
     const int16_t *q = x->q + 32 * part;
     if (bits == 8)
-        return _mm256_add_epi32(_mm256_madd_epi16(even_words(code), load_256(q)),
-                                _mm256_madd_epi16(odd_words(code), load_256(q + 16)));
+        return _mm256_add_epi32(_mm256_madd_epi16(vi_even_bytes(code), load_256(q)),
+                                _mm256_madd_epi16(vi_odd_bytes(code), load_256(q + 16)));
     return widen(_mm256_maddubs_epi16(code, load_256(x->high + 32 * part)),
                  _mm256_maddubs_epi16(code, load_256(x->low + 32 * part)));
 }
@@ -57,8 +52,8 @@ INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t f
         return;
     }
     const int16_t *q = x->q + group / 8 * 32 + group % 8 * 2;
-    lanes even = _mm256_madd_epi16(even_words(w), eight_of(q));
-    lanes odd = _mm256_madd_epi16(odd_words(w), eight_of(q + 16));
+    lanes even = _mm256_madd_epi16(vi_even_bytes(w), eight_of(q));
+    lanes odd = _mm256_madd_epi16(vi_odd_bytes(w), eight_of(q + 16));
     __asm__("vpaddd %1, %0, %0" : "+x"(d->of[0]) : "x"(even));
     __asm__("vpaddd %1, %0, %0" : "+x"(d->of[1]) : "x"(odd));
 }
@@ -82,14 +77,8 @@ void st_blocks_arrange_avx2(struct st_blocks_chunk *x) {
 
 // ---- Inputs: st_blocks_quantize_plain() in vectors; compilers make scalar loops of some of it
 
-INLINE __m256i magnitudes(__m256 v) {
-    return _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7fffffff));
-}
 INLINE float largest(__m256i bits) {
-    __m128i v = _mm_max_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
-    v = _mm_max_epi32(v, _mm_shuffle_epi32(v, 0x4e));
-    v = _mm_max_epi32(v, _mm_shuffle_epi32(v, 0xb1));
-    return _mm_cvtss_f32(_mm_castsi128_ps(v));
+    return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtsi32_si128(vi_largest(bits))));
 }
 // The lower 16 bits of st_round_to_int().
 INLINE __m256i rounded(__m256 v) {
@@ -117,7 +106,7 @@ void st_blocks_quantize_avx2(const float *restrict x, int8_t *restrict high, int
     __m256i bits = _mm256_setzero_si256(), q[EIGHTS / 2], upper[EIGHTS / 2], lower[EIGHTS / 2];
     UNROLLED for (int i = 0; i < EIGHTS; i++) {
         v[i] = _mm256_loadu_ps(x + 8 * i);
-        bits = _mm256_max_epi32(bits, magnitudes(v[i]));
+        bits = _mm256_max_epi32(bits, vi_magnitude_bits(v[i]));
     }
     float max = largest(bits);
     const __m256 inverse = _mm256_set1_ps(st_quantize_factor(max, (float)ST_BLOCKS_MAX_Q));

@@ -21,9 +21,9 @@ INLINE bool find_lines(wide scale, wide minimum, int least, int span, struct lin
     __m256i ends[2];
     UNROLLED for (int i = 0; i < 2; i++) {
         middle[i] = _mm256_sub_ps(_mm256_mul_ps(centre, scale.of[i]), minimum.of[i]);
-        __m256 reach = _mm256_mul_ps(half, _mm256_castsi256_ps(magnitudes(scale.of[i])));
-        __m256 distance = _mm256_castsi256_ps(magnitudes(middle[i]));
-        ends[i] = magnitudes(_mm256_add_ps(distance, reach));
+        __m256 reach = _mm256_mul_ps(half, _mm256_castsi256_ps(vi_magnitude_bits(scale.of[i])));
+        __m256 distance = _mm256_castsi256_ps(vi_magnitude_bits(middle[i]));
+        ends[i] = vi_magnitude_bits(_mm256_add_ps(distance, reach));
     }
     float limit = largest(_mm256_max_epi32(ends[0], ends[1]));
     float by = st_quantize_factor(limit, 8 * ST_INT16_MAX_WEIGHT);

@@ -4,6 +4,7 @@
 #define ST_SESSION_KV_CACHE_H
 
 #include "base/arena.h"
+#include "base/size.h"
 #include "kernels/attention.h"
 #include "session/kv/device_attention.h"
 #include "session/kv/key_bias.h"
@@ -68,9 +69,9 @@ static inline unsigned char *st_kv_row(const struct st_kv_cache *kv, unsigned ch
     return cache + sequence * kv->sequence_bytes + position / kv->stretch * kv->stretch_bytes +
            slot->offset + (head * kv->stretch + position % kv->stretch) * slot->row_bytes;
 }
-// How many rows from a position's on lie one after another.
-static inline size_t st_kv_in_row(const struct st_kv_cache *kv, size_t position) {
-    return kv->stretch - position % kv->stretch;
+// How many of the rows of positions [position, end) lie one after another, from the first one on.
+static inline size_t st_kv_in_row(const struct st_kv_cache *kv, size_t position, size_t end) {
+    return st_min(end - position, kv->stretch - position % kv->stretch);
 }
 
 // A sequence's rows from a position on, as kernels read them.

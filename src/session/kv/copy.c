@@ -18,7 +18,7 @@ void st_session_copy(struct stint_session *s, uint32_t from, uint32_t to, size_t
     for (uint32_t i = 0; i < 2 * s->model->config.n_layers; i++)
         for (size_t h = 0; s->kv.layers[i / 2].own && h < s->kv.layers[i / 2].n_heads; h++)
             for (size_t at = 0, some; at < n; at += some) {
-                some = st_min(n - at, st_kv_in_row(&s->kv, at));
+                some = st_kv_in_row(&s->kv, at, n);
                 memcpy(st_kv_row(&s->kv, caches[i % 2], to, i / 2, h, at),
                        st_kv_row(&s->kv, caches[i % 2], from, i / 2, h, at),
                        some * s->kv.layers[i / 2].row_bytes);

@@ -90,7 +90,7 @@ static stint_status write_layer(const struct stint_session *s, uint32_t sequence
     ST_TRY(st_package_begin(writer, &section));
     for (size_t h = 0; h < heads; h++)
         for (size_t at = 0, n; at < length; at += n) {
-            n = st_min(length - at, st_kv_in_row(&s->kv, at));
+            n = st_kv_in_row(&s->kv, at, length);
             ST_TRY(st_package_append(writer, st_kv_row(&s->kv, cache, sequence, layer, h, at),
                                      head_bytes(s, layer, n)));
         }
@@ -318,7 +318,7 @@ static stint_status read_layers(struct stint_session *s, uint32_t sequence,
         const char *from = data;
         for (size_t h = 0; h < heads && copy; h++)
             for (size_t at = 0, n; at < length; at += n) {
-                n = st_min(length - at, st_kv_in_row(&s->kv, at));
+                n = st_kv_in_row(&s->kv, at, length);
                 memcpy(st_kv_row(&s->kv, caches[i % 2], sequence, i / 2, h, at), from,
                        head_bytes(s, i / 2, n));
                 from += head_bytes(s, i / 2, n);

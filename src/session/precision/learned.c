@@ -182,7 +182,7 @@ static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned
     size_t dim = st_learned_heads(c).dim, first = length - n;
     to += head * n * dim;
     for (size_t at = first, some; at < length; at += some) {
-        some = st_min(length - at, st_kv_in_row(&s->kv, at));
+        some = st_kv_in_row(&s->kv, at, length);
         st_session_kv_kernel(s)->load(st_kv_row(&s->kv, cache, sequence, layer, head, at), some,
                                       dim, to + (at - first) * dim);
     }
