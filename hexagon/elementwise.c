@@ -25,35 +25,22 @@ static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zer
 }
 
 static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                           int32_t zero, float own, const float *factor, const float *bias,
-                           size_t n, float *y) {
+                           int32_t zero, size_t k, float own, const float *factor,
+                           const float *bias, size_t n, float *y) {
     (void)row_sums;
     (void)zero; // as above
+    (void)k;    // any
     for (size_t i = 0; i < n; i++) {
         int64_t sum = (int64_t)ST_TERM_STEPS * first[i] + second[i];
-        y[i] = joined((float)sum, own * factor[i], bias ? bias[i] : 0.0f);
+        y[i] = joined((float)sum, own / ST_TERM_STEPS * factor[i], bias ? bias[i] : 0.0f);
     }
 }
 
-// round(x / step), clamped. Where x times 1 / step is not near the middle of two numbers, the
-// exact quotient rounds as it does: they differ by less than 1e-4.
-static float steps_of(float x, float step, float per_step) {
-    float about = x * per_step, nearest;
-    if (!(vf_abs(about) < 126.0f)) return quantized(x, step);
-    nearest = vf_round(about);
-    return vf_abs(about - nearest) < 0.499f ? nearest : quantized(x, step);
-}
-
-// 1 / step; NaN where that is no good approximation.
-static float per_step_of(float step) {
-    return step > 0x1p-100f && step < 0x1p100f ? 1.0f / step : __builtin_nanf("");
-}
-
 static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8_t *q) {
-    float edge = 127.0f * step, per_step = per_step_of(step);
+    float edge = 127.0f * step, per_step = 1.0f / step;
     size_t clipped = 0;
     for (size_t i = 0; i < n; i++) {
-        q[i] = (uint8_t)((int)steps_of(x[i], step, per_step) + zero);
+        q[i] = (uint8_t)((int)quantized(x[i], per_step) + zero);
         clipped += vf_lt(edge, vf_abs(x[i]));
     }
     return clipped;
@@ -61,14 +48,13 @@ static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8
 
 static size_t quantize_two(const float *x, size_t n, float step, uint8_t zero, uint8_t *q,
                            uint8_t *rest) {
-    float edge = 127.0f * step, fine = step / ST_TERM_STEPS;
-    float per_step = per_step_of(step), per_fine = per_step_of(fine);
+    float edge = 127.0f * step, per_step = 1.0f / step;
     size_t clipped = 0;
     for (size_t i = 0; i < n; i++) {
-        float first = steps_of(x[i], step, per_step);
+        float first = quantized(x[i], per_step);
         float left = left_over(x[i], first, step, edge);
         q[i] = (uint8_t)((int)first + zero);
-        rest[i] = (uint8_t)((int)steps_of(left, fine, per_fine) + zero);
+        rest[i] = (uint8_t)((int)quantized(left, per_step * ST_TERM_STEPS) + zero);
         clipped += vf_lt(edge, vf_abs(x[i]));
     }
     return clipped;

@@ -56,9 +56,9 @@ bool check_digits(check_divide_fn *divide) {
     return holds;
 }
 
-// clamp(round_half_even(x / step), -127, 127), by comparison alone; NaN is -127 everywhere.
+// clamp(round_half_even(x * (1 / step)), -127, 127), by comparison alone; NaN is -127 everywhere.
 static int definition(float x, float step) {
-    float v = dsp_divide_slowly(x, step);
+    float v = x * dsp_divide_slowly(1.0f, step);
     if (!(v > -127.0f)) return -127;
     if (v >= 127.0f) return 127;
     int low = -127;

@@ -30,7 +30,7 @@ static void check_wrong_ones(void) {
     check_that("found: product with the reciprocal", check_divide(wrong_unrefined), false);
     check_that("found: saturation missed", check_quantize(wrong_not_clamped), false);
     check_that("found: halves away from zero", check_quantize(wrong_half_away), false);
-    check_that("found: rounding of a reciprocal", check_quantize(wrong_by_reciprocal), false);
+    check_that("found: rounding of a quotient", check_quantize(wrong_by_quotient), false);
     check_that("found: clipped elements miscounted", check_quantize(wrong_count), false);
     check_that("found: root truncated", check_root(wrong_root), false);
     check_that("found: norm summed in another order", check_norm(wrong_order), false);

@@ -99,11 +99,11 @@ size_t wrong_half_away(const float *x, size_t n, float step, uint8_t zero, uint8
     return clipped;
 }
 
-size_t wrong_by_reciprocal(const float *x, size_t n, float step, uint8_t zero, uint8_t *q) {
+size_t wrong_by_quotient(const float *x, size_t n, float step, uint8_t zero, uint8_t *q) {
     const float whole = 12582912.0f;
     size_t clipped = dsp_elementwise.quantize(x, n, step, zero, q);
     for (size_t i = 0; i < n; i++) {
-        float v = x[i] * (1.0f / step);
+        float v = x[i] / step;
         if (__builtin_fabsf(v) < 126.0f) q[i] = (uint8_t)(int)(v + whole - whole);
     }
     return clipped;

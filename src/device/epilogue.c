@@ -12,7 +12,7 @@ enum form { ONE_TERM, TWO_TERMS, JOINT };
 
 struct sums { // of the form that goes with them
     const int32_t *each;
-    const double *joint;
+    const float *joint;
 };
 
 INLINE size_t quantize_row(const struct st_elementwise *e, const struct st_quantized *to,
@@ -66,7 +66,7 @@ INLINE void to_floats(const struct st_epilogue_run *r, enum form form, size_t ro
     const int32_t *each = sums->each + t * terms * ST_DEVICE_GROUP + first;
     if (form == TWO_TERMS)
         r->elementwise->dequantize_two(each, each + ST_DEVICE_GROUP, w->row_sums + row, r->zero,
-                                       own, factor, bias, n_rows, y);
+                                       w->n_in, own, factor, bias, n_rows, y);
     else
         r->elementwise->dequantize(each, w->row_sums + row, r->zero, own, factor, bias, n_rows, y);
 }
@@ -155,7 +155,7 @@ size_t st_epilogue(const struct st_epilogue_run *r, size_t row, size_t n_rows, s
 }
 
 size_t st_epilogue_joint(const struct st_epilogue_run *r, size_t row, size_t n_rows, size_t token,
-                         size_t n, const double *joint) {
+                         size_t n, const float *joint) {
     const struct sums sums = {.joint = joint};
     return run(r, JOINT, row, n_rows, token, n, &sums);
 }

@@ -57,6 +57,6 @@ size_t st_epilogue(const struct st_epilogue_run *run, size_t row, size_t n_rows,
 // The same of both terms' sums as one (struct st_int8_kernel's `two`), [n, ST_DEVICE_GROUP]. They
 // cannot go out as SUMS.
 size_t st_epilogue_joint(const struct st_epilogue_run *run, size_t row, size_t n_rows, size_t token,
-                         size_t n, const double *sums);
+                         size_t n, const float *sums);
 
 #endif

@@ -63,8 +63,8 @@ INLINE vf clamped_up(vf x) {
 }
 
 // One vector of quantize(); the first operand of max and min is the one that may be NaN.
-INLINE vf quantized(vf x, vf step) {
-    vf q = vf_round(vf_div(x, step));
+INLINE vf quantized(vf x, vf per_step) {
+    vf q = vf_round(vf_mul(x, per_step));
     return vf_min(vf_max(q, vf_set1(-127.0f)), vf_set1(127.0f));
 }
 
@@ -73,9 +73,10 @@ INLINE vf left_over(vf x, vf q, vf step, vf edge) {
     return vf_select(vf_lt(edge, vf_abs(x)), vf_zero(), vf_sub(x, vf_mul(step, q)));
 }
 
-// sum: ST_TERM_STEPS times that of the first terms, plus that of the second ones.
+// sum: ST_TERM_STEPS times that of the first terms, plus that of the second ones. scale: of one of
+// these steps.
 INLINE vf joined(vf sum, vf scale, vf bias) {
-    return vf_add(vf_div(vf_mul(sum, scale), vf_set1(ST_TERM_STEPS)), bias);
+    return vf_add(vf_mul(sum, scale), bias);
 }
 
 #endif

@@ -30,6 +30,9 @@ enum st_act {
 // of these.
 #define ST_TERM_STEPS 254.0f
 
+// So many products of two bytes, the second from -128 on, have sums that are exact floats.
+enum { ST_FLOAT_PRODUCTS = 1024 };
+
 // y may be x itself in every function of this file unless it says otherwise.
 struct st_elementwise {
     const char *name;
@@ -64,11 +67,12 @@ struct st_elementwise {
     // Rotates x[0, n_dims) in place; cosine and sine have n_dims / 2 entries. Pairs are (i, i +
     // n_dims / 2), or (2 i, 2 i + 1) if interleaved.
     void (*rope)(float *x, const float *cosine, const float *sine, size_t n_dims, bool interleaved);
-    // q[i] = clamp(round_half_even(x[i] / scale), -127, 127), stored as the byte zero + q[i].
+    // q[i] = clamp(round_half_even(x[i] * (1 / scale)), -127, 127), stored as the byte zero + q[i].
     // Returns how many were clipped: |x[i]| > 127 scale. Every row gives the same bits. scale > 0.
     size_t (*quantize)(const float *x, size_t n, float scale, uint8_t zero, uint8_t *q);
-    // Two-term INT8 (device/two_term.h): q as above; rest[i] is what q leaves of x[i], in steps of
-    // scale / ST_TERM_STEPS, rounded likewise, 0 where x[i] was clipped. Returns how many were.
+    // Two-term INT8 (device/two_term.h): q as above; rest[i] is what q leaves of x[i], times
+    // ST_TERM_STEPS * (1 / scale), rounded likewise, 0 where x[i] was clipped. Returns how many
+    // were.
     size_t (*quantize_two)(const float *x, size_t n, float scale, uint8_t zero, uint8_t *q,
                            uint8_t *rest);
     // The largest |x[i]|; 0 where n is 0. NaN never wins.
@@ -78,15 +82,15 @@ struct st_elementwise {
     // input, or 1 where scale[] has it; bias may be NULL.
     void (*dequantize)(const int32_t *sums, const int32_t *row_sums, int32_t zero, float own,
                        const float *scale, const float *bias, size_t n, float *y);
-    // The same of two-term INT8: y[i] = (float)(ST_TERM_STEPS * first[i] + second[i]) * (own *
-    // scale[i]) / ST_TERM_STEPS + bias[i], where both are less zero * row_sums[i]. The whole number
-    // is exact.
+    // The same of two-term INT8: y[i] = (float)(ST_TERM_STEPS * first[i] + second[i]) * (own /
+    // ST_TERM_STEPS * scale[i]) + bias[i], where both are less zero * row_sums[i]. The whole number
+    // is exact. k: the products in each sum.
     void (*dequantize_two)(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                           int32_t zero, float own, const float *scale, const float *bias, size_t n,
-                           float *y);
-    // The same of both terms' sums as one: y[i] = (float)sums[i] * (own * scale[i]) / ST_TERM_STEPS
-    // + bias[i]. NULL where no INT8 kernel has such sums.
-    void (*dequantize_joint)(const double *sums, float own, const float *scale, const float *bias,
+                           int32_t zero, size_t k, float own, const float *scale, const float *bias,
+                           size_t n, float *y);
+    // The same of both terms' sums as one: y[i] = sums[i] * (own / ST_TERM_STEPS * scale[i]) +
+    // bias[i]. NULL where no INT8 kernel has such sums.
+    void (*dequantize_joint)(const float *sums, float own, const float *scale, const float *bias,
                              size_t n, float *y);
     // y[i] += a * x[i] * scale[i], rounded after each step, so that every row gives the same bits.
     void (*axpy_int8)(float a, const int8_t *x, const float *scale, size_t n, float *y);

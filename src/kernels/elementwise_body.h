@@ -166,28 +166,30 @@ static void rope(float *x, const float *cosine, const float *sine, size_t n_dims
 }
 
 static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8_t *q) {
-    vf steps = vf_set1(step), edge = vf_set1(127.0f * step), offset = vf_set1((float)zero);
+    vf per_step = vf_set1(1.0f / step), edge = vf_set1(127.0f * step);
+    vf offset = vf_set1((float)zero);
     size_t i = 0, clipped = 0;
     for (; i + VF_LANES <= n; i += VF_LANES) {
         vf v = vf_load(x + i);
         clipped += vf_count(vf_lt(edge, vf_abs(v)));
-        vf_store_u8(q + i, vf_add(quantized(v, steps), offset));
+        vf_store_u8(q + i, vf_add(quantized(v, per_step), offset));
     }
     if (i < n) {
         uint8_t rest[VF_LANES];
         vf v = vf_load_n(x + i, n - i);
         clipped += vf_count(vf_lt(edge, vf_abs(v)));
-        vf_store_u8(rest, vf_add(quantized(v, steps), offset));
+        vf_store_u8(rest, vf_add(quantized(v, per_step), offset));
         memcpy(q + i, rest, n - i);
     }
     return clipped;
 }
 
 // One vector of quantize_two(); returns how many were clipped.
-INLINE size_t put_two(vf v, float step, uint8_t zero, uint8_t *q, uint8_t *rest) {
-    vf steps = vf_set1(step), edge = vf_set1(127.0f * step), offset = vf_set1((float)zero);
-    vf first = quantized(v, steps);
-    vf second = quantized(left_over(v, first, steps, edge), vf_set1(step / ST_TERM_STEPS));
+INLINE size_t put_two(vf v, float step, float per_step, uint8_t zero, uint8_t *q, uint8_t *rest) {
+    vf edge = vf_set1(127.0f * step), offset = vf_set1((float)zero);
+    vf first = quantized(v, vf_set1(per_step));
+    vf left = left_over(v, first, vf_set1(step), edge);
+    vf second = quantized(left, vf_set1(per_step * ST_TERM_STEPS));
     vf_store_u8(q, vf_add(first, offset));
     vf_store_u8(rest, vf_add(second, offset));
     return vf_count(vf_lt(edge, vf_abs(v)));
@@ -195,12 +197,13 @@ INLINE size_t put_two(vf v, float step, uint8_t zero, uint8_t *q, uint8_t *rest)
 
 static size_t quantize_two(const float *x, size_t n, float step, uint8_t zero, uint8_t *q,
                            uint8_t *rest) {
+    float per_step = 1.0f / step;
     size_t i = 0, clipped = 0;
     for (; i + VF_LANES <= n; i += VF_LANES)
-        clipped += put_two(vf_load(x + i), step, zero, q + i, rest + i);
+        clipped += put_two(vf_load(x + i), step, per_step, zero, q + i, rest + i);
     if (i < n) {
         uint8_t ends[2][VF_LANES];
-        clipped += put_two(vf_load_n(x + i, n - i), step, zero, ends[0], ends[1]);
+        clipped += put_two(vf_load_n(x + i, n - i), step, per_step, zero, ends[0], ends[1]);
         memcpy(q + i, ends[0], n - i);
         memcpy(rest + i, ends[1], n - i);
     }
@@ -251,26 +254,30 @@ static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zer
         dequantize_by(sums, row_sums, zero, own, scale, bias, n, y);
 }
 
-// As doubles, which hold every sum, so that no addition rounds; the loop's constant length lets
-// compilers use vectors. zeros: what row_sums are multiplied with in the joined sums; or none are.
-INLINE vf wide_sums(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                    const double *zeros) {
+// One rounding: few products' sums are exact floats, and doubles hold every sum; the loop's
+// constant length lets compilers use vectors.
+INLINE vf joint_sums(const int32_t *first, const int32_t *second, const int32_t *row_sums,
+                     int32_t zero, bool few) {
+    const double zeros = ((double)ST_TERM_STEPS + 1.0) * zero;
     float sums[VF_LANES];
+    if (few)
+        return vf_fma(vf_from_i32(first, row_sums, zero), vf_set1(ST_TERM_STEPS),
+                      vf_from_i32(second, row_sums, zero));
     for (size_t i = 0; i < VF_LANES; i++) {
         double sum = __builtin_fma(ST_TERM_STEPS, first[i], second[i]);
-        sums[i] = (float)(zeros ? __builtin_fma(-*zeros, row_sums[i], sum) : sum);
+        sums[i] = (float)(zero ? __builtin_fma(-zeros, row_sums[i], sum) : sum);
     }
     return vf_load(sums);
 }
 
 INLINE void dequantize_two_by(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                              const double *zeros, float own, const float *scale, const float *bias,
-                              size_t n, float *y) {
-    vf of_row = vf_set1(own);
+                              int32_t zero, bool few, float own, const float *scale,
+                              const float *bias, size_t n, float *y) {
+    vf of_row = vf_set1(own / ST_TERM_STEPS);
     size_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES)
         vf_store(y + i,
-                 joined(wide_sums(first + i, second + i, row_sums + i, zeros),
+                 joined(joint_sums(first + i, second + i, row_sums + i, zero, few),
                         vf_mul(of_row, vf_load(scale + i)), bias ? vf_load(bias + i) : vf_zero()));
     if (i == n) return;
     int32_t ends[3][VF_LANES] = {0};
@@ -278,40 +285,36 @@ INLINE void dequantize_two_by(const int32_t *first, const int32_t *second, const
     memcpy(ends[1], second + i, (n - i) * sizeof *second);
     memcpy(ends[2], row_sums + i, (n - i) * sizeof *row_sums);
     vf_store_n(y + i,
-               joined(wide_sums(ends[0], ends[1], ends[2], zeros),
+               joined(joint_sums(ends[0], ends[1], ends[2], zero, few),
                       vf_mul(of_row, vf_load_n(scale + i, n - i)),
                       bias ? vf_load_n(bias + i, n - i) : vf_zero()),
                n - i);
 }
 
 static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                           int32_t zero, float own, const float *scale, const float *bias, size_t n,
-                           float *y) {
-    double zeros = ((double)ST_TERM_STEPS + 1.0) * zero;
-    if (zero == 0)
-        dequantize_two_by(first, second, row_sums, NULL, own, scale, bias, n, y);
+                           int32_t zero, size_t k, float own, const float *scale, const float *bias,
+                           size_t n, float *y) {
+    bool few = k <= ST_FLOAT_PRODUCTS;
+    if (zero == 0 && few)
+        dequantize_two_by(first, second, row_sums, 0, true, own, scale, bias, n, y);
+    else if (zero == 0)
+        dequantize_two_by(first, second, row_sums, 0, false, own, scale, bias, n, y);
+    else if (few)
+        dequantize_two_by(first, second, row_sums, zero, true, own, scale, bias, n, y);
     else
-        dequantize_two_by(first, second, row_sums, &zeros, own, scale, bias, n, y);
+        dequantize_two_by(first, second, row_sums, zero, false, own, scale, bias, n, y);
 }
 
-INLINE vf narrow(const double *sums) {
-    float to[VF_LANES];
-    for (size_t i = 0; i < VF_LANES; i++) to[i] = (float)sums[i];
-    return vf_load(to);
-}
-
-static void dequantize_joint(const double *sums, float own, const float *scale, const float *bias,
+static void dequantize_joint(const float *sums, float own, const float *scale, const float *bias,
                              size_t n, float *y) {
-    vf of_row = vf_set1(own);
+    vf of_row = vf_set1(own / ST_TERM_STEPS);
     size_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES)
-        vf_store(y + i, joined(narrow(sums + i), vf_mul(of_row, vf_load(scale + i)),
+        vf_store(y + i, joined(vf_load(sums + i), vf_mul(of_row, vf_load(scale + i)),
                                bias ? vf_load(bias + i) : vf_zero()));
     if (i == n) return;
-    double end[VF_LANES] = {0};
-    memcpy(end, sums + i, (n - i) * sizeof *sums);
     vf_store_n(y + i,
-               joined(narrow(end), vf_mul(of_row, vf_load_n(scale + i, n - i)),
+               joined(vf_load_n(sums + i, n - i), vf_mul(of_row, vf_load_n(scale + i, n - i)),
                       bias ? vf_load_n(bias + i, n - i) : vf_zero()),
                n - i);
 }

@@ -97,14 +97,18 @@ static void rope(float *x, const float *cosine, const float *sine, size_t n_dims
     }
 }
 
+static int quantized(float x, float per_step) {
+    float v = rintf(x * per_step);
+    v = v > -127.0f ? v : -127.0f;
+    return (int)(v < 127.0f ? v : 127.0f);
+}
+
 static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8_t *q) {
     size_t clipped = 0;
+    float per_step = 1.0f / step;
     for (size_t i = 0; i < n; i++) {
-        float v = rintf(x[i] / step);
         clipped += fabsf(x[i]) > 127.0f * step;
-        v = v > -127.0f ? v : -127.0f;
-        v = v < 127.0f ? v : 127.0f;
-        q[i] = (uint8_t)((int)v + zero);
+        q[i] = (uint8_t)(quantized(x[i], per_step) + zero);
     }
     return clipped;
 }
@@ -112,11 +116,11 @@ static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8
 static size_t quantize_two(const float *x, size_t n, float step, uint8_t zero, uint8_t *q,
                            uint8_t *rest) {
     size_t clipped = quantize(x, n, step, zero, q);
-    float edge = 127.0f * step;
+    float edge = 127.0f * step, per_step = 1.0f / step;
     for (size_t i = 0; i < n; i++) {
         float whole = step * (float)(int8_t)(q[i] - zero);
         float left = fabsf(x[i]) > edge ? 0.0f : x[i] - whole;
-        quantize(&left, 1, step / ST_TERM_STEPS, zero, rest + i);
+        rest[i] = (uint8_t)(quantized(left, per_step * ST_TERM_STEPS) + zero);
     }
     return clipped;
 }
@@ -136,19 +140,20 @@ static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zer
 }
 
 static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
-                           int32_t zero, float own, const float *scale, const float *bias, size_t n,
-                           float *y) {
+                           int32_t zero, size_t k, float own, const float *scale, const float *bias,
+                           size_t n, float *y) {
+    (void)k; // any
     for (size_t i = 0; i < n; i++) {
         int64_t more = (int64_t)zero * row_sums[i];
         int64_t sum = (int64_t)ST_TERM_STEPS * (first[i] - more) + (second[i] - more);
-        y[i] = (float)sum * (own * scale[i]) / ST_TERM_STEPS + (bias ? bias[i] : 0.0f);
+        y[i] = (float)sum * (own / ST_TERM_STEPS * scale[i]) + (bias ? bias[i] : 0.0f);
     }
 }
 
-static void dequantize_joint(const double *sums, float own, const float *scale, const float *bias,
+static void dequantize_joint(const float *sums, float own, const float *scale, const float *bias,
                              size_t n, float *y) {
     for (size_t i = 0; i < n; i++)
-        y[i] = (float)sums[i] * (own * scale[i]) / ST_TERM_STEPS + (bias ? bias[i] : 0.0f);
+        y[i] = sums[i] * (own / ST_TERM_STEPS * scale[i]) + (bias ? bias[i] : 0.0f);
 }
 
 static void axpy_int8(float a, const int8_t *x, const float *scale, size_t n, float *y) {

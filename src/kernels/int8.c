@@ -10,7 +10,7 @@ const struct st_int8_kernel st_int8_kernels[] = {
 #if defined(__x86_64__)
     {"int8_amx", ST_CPU_AMX_INT8, 0, 4, 64, 64, st_int8_tile_amx, NULL, 0, 0},
     {"int8_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, 128, 4, 6, 6, st_int8_tile_avx512vnni,
-     NULL, 0, 0},
+     st_int8_two_avx512vnni, 3, 3},
     {"int8_avxvnni", ST_CPU_AVX2 | ST_CPU_AVXVNNI, 128, 4, 6, 5, st_int8_tile_avxvnni, NULL, 0, 0},
     {"int8_avx2", ST_CPU_AVX2, 0, 4, 5, 4, st_int8_tile_avx2, st_int8_two_avx2, 6, 5},
 #elif defined(__aarch64__)

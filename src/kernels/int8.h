@@ -37,11 +37,12 @@ typedef void st_int8_tile_fn(const int8_t *w, size_t n_panels, const uint8_t *x,
                              size_t n_tokens, size_t k, int32_t *sums, size_t sum_row);
 
 // The same of two-term inputs (kernels/elementwise.h), whose rows are q and rest in turns: both
-// terms are one number, and sums[t * sum_row + 16 p + i] = sum over k of (ST_TERM_STEPS * q +
-// rest)[t, k]
-// * w[16 p + i, k], exactly. What they hold for zero is 0. n_inputs in [1, two_inputs].
-typedef void st_int8_two_fn(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
-                            size_t n_inputs, size_t k, double *sums, size_t sum_row);
+// terms are one number, and sums[t * sum_row + 16 p + i] = (float)(sum over k of (ST_TERM_STEPS * q
+// + rest)[t, k] * w[16 p + i, k]), the exact sum rounded once, what zero adds taken away. row_sums:
+// [16 n_panels] of w's rows. n_inputs in [1, two_inputs].
+typedef void st_int8_two_fn(const int8_t *w, const int32_t *row_sums, size_t n_panels,
+                            const uint8_t *x, size_t x_row, size_t n_inputs, size_t k, float *sums,
+                            size_t sum_row);
 
 struct st_int8_kernel {
     const char *name;
@@ -50,7 +51,7 @@ struct st_int8_kernel {
     uint8_t panels, tokens; // most of one call
     uint8_t cold_tokens;    // most of one that prefetches its weights, if they come from memory
     st_int8_tile_fn *tile;
-    st_int8_two_fn *two; // where it is faster than two rows of `tile`, or NULL; zero is 0
+    st_int8_two_fn *two; // where it is faster than two rows of `tile`, or NULL
     uint8_t two_inputs, two_cold_inputs;
 };
 

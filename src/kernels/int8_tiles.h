@@ -9,7 +9,7 @@ enum { ST_INT8_AHEAD = 2048 }; // bytes from what is read in a panel to what is 
 
 st_int8_tile_fn st_int8_tile_scalar;
 st_int8_tile_fn st_int8_tile_avx2, st_int8_tile_avxvnni, st_int8_tile_avx512vnni, st_int8_tile_amx;
-st_int8_two_fn st_int8_two_avx2;
+st_int8_two_fn st_int8_two_avx2, st_int8_two_avx512vnni;
 st_int8_tile_fn st_int8_tile_neon, st_int8_tile_dotprod, st_int8_tile_i8mm;
 
 // Where to prefetch, from the start of each of n_panels that are read together, once `at` bytes of

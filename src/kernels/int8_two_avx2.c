@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two-term INT8 as one number: 254 q + rest fits 16 bits, so vpmaddwd multiplies both terms at
 // once, in half the instructions of two products. Sums of a block of k fit 32 bits, those of blocks
-// are exact as doubles.
+// are exact as doubles. Zero is 0 here, so row_sums are of no use.
 //
 // 8 rows by 6 inputs: 12 registers of sums, 2 of weights, an input and a product. 16 rows by up to
 // 2 inputs.
@@ -21,6 +21,7 @@ enum {
     QUARTER = ST_INT8_PANEL / 4, // rows of a register
     MAX_INPUTS = 6,
     FEW_INPUTS = 2,
+    MAX_ROWS = 4 * ST_INT8_PANEL,
     K_BLOCK = 512, // two lanes of 128 products of pairs, of at most 2 x 32,385 x 127 each
 };
 
@@ -50,17 +51,29 @@ INLINE __m256i four(const int16_t *x) {
     return _mm256_set1_epi64x(v);
 }
 
-// Eight sums, or what is added to them. The registers' rows are 0, 0, 1, 1, 2, 2, 3, 3 and so on.
-INLINE void add_rows(__m256i low, __m256i high, bool more, double *to) {
+// Where a block's sums go: to those before it, or in their place; behind the last block as floats.
+struct place {
+    double *wide;
+    float *sums;
+    bool first, last;
+};
+
+// Eight sums. The registers' rows are 0, 0, 1, 1, 2, 2, 3, 3 and so on.
+INLINE void add_rows(__m256i low, __m256i high, const struct place *to, size_t at, size_t sums_at) {
     __m256i rows = _mm256_permute4x64_epi64(_mm256_hadd_epi32(low, high), 0xd8);
     __m256d first = _mm256_cvtepi32_pd(_mm256_castsi256_si128(rows));
     __m256d second = _mm256_cvtepi32_pd(_mm256_extracti128_si256(rows, 1));
-    if (more) {
-        first = _mm256_add_pd(_mm256_loadu_pd(to), first);
-        second = _mm256_add_pd(_mm256_loadu_pd(to + 4), second);
+    if (!to->first) {
+        first = _mm256_add_pd(_mm256_loadu_pd(to->wide + at), first);
+        second = _mm256_add_pd(_mm256_loadu_pd(to->wide + at + 4), second);
     }
-    _mm256_storeu_pd(to, first);
-    _mm256_storeu_pd(to + 4, second);
+    if (to->last) {
+        _mm_storeu_ps(to->sums + sums_at, _mm256_cvtpd_ps(first));
+        _mm_storeu_ps(to->sums + sums_at + 4, _mm256_cvtpd_ps(second));
+    } else {
+        _mm256_storeu_pd(to->wide + at, first);
+        _mm256_storeu_pd(to->wide + at + 4, second);
+    }
 }
 
 // In place, the product in a register of its own: GCC 12 moves and spills sums otherwise.
@@ -86,7 +99,7 @@ INLINE void products(const int8_t *w, const int16_t *x, size_t n_inputs, size_t 
 
 // The same quarters over n elements of k, a multiple of 64.
 INLINE void quarters(const int8_t *w, const int16_t *x, size_t n_inputs, size_t n_quarters,
-                     size_t n, bool more, double *sums, size_t sum_row) {
+                     size_t n, const struct place *to, size_t row, size_t sum_row) {
     __m256i sum[MAX_INPUTS][4];
     UNROLL for (size_t t = 0; t < n_inputs; t++) UNROLL for (size_t q = 0; q < n_quarters; q++)
         sum[t][q] = _mm256_setzero_si256();
@@ -94,22 +107,25 @@ INLINE void quarters(const int8_t *w, const int16_t *x, size_t n_inputs, size_t 
         UNROLL for (size_t j = i; j < i + 32; j += 4, w += STEP)
             products(w, x + j, n_inputs, n_quarters, sum);
     UNROLL for (size_t t = 0; t < n_inputs; t++) UNROLL for (size_t q = 0; q < n_quarters; q += 2)
-        add_rows(sum[t][q], sum[t][q + 1], more, sums + t * sum_row + q * QUARTER);
+        add_rows(sum[t][q], sum[t][q + 1], to, t * MAX_ROWS + row + q * QUARTER,
+                 t * sum_row + row + q * QUARTER);
 }
 
 INLINE void inputs(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
-                   size_t n_inputs, size_t k, double *sums, size_t sum_row) {
+                   size_t n_inputs, size_t k, float *sums, size_t sum_row) {
     const size_t at_once = n_inputs <= FEW_INPUTS ? 4 : 2;
     int16_t combined[MAX_INPUTS * K_BLOCK];
+    double wide[MAX_INPUTS * MAX_ROWS];
     for (size_t k0 = 0; k0 < k; k0 += K_BLOCK) {
         size_t n = st_min(K_BLOCK, k - k0);
+        const struct place to = {wide, sums, k0 == 0, k0 + n == k};
         for (size_t t = 0; t < n_inputs; t++)
             combine(x + 2 * t * x_row + k0, x + (2 * t + 1) * x_row + k0, n,
                     combined + t * K_BLOCK);
         for (size_t p = 0; p < n_panels; p++)
             for (size_t q = 0; q < 4; q += at_once)
                 quarters(w + (p * k + k0) * ST_INT8_PANEL + q * STEP / 4, combined, n_inputs,
-                         at_once, n, k0 > 0, sums + p * ST_INT8_PANEL + q * QUARTER, sum_row);
+                         at_once, n, &to, p * ST_INT8_PANEL + q * QUARTER, sum_row);
     }
 }
 
@@ -118,8 +134,9 @@ INLINE void inputs(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_
         inputs(w, n_panels, x, x_row, n, k, sums, sum_row);                                        \
         break;
 
-void st_int8_two_avx2(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
-                      size_t n_inputs, size_t k, double *sums, size_t sum_row) {
+void st_int8_two_avx2(const int8_t *w, const int32_t *row_sums, size_t n_panels, const uint8_t *x,
+                      size_t x_row, size_t n_inputs, size_t k, float *sums, size_t sum_row) {
+    (void)row_sums;
     switch (n_inputs) {
         INPUTS(1)
         INPUTS(2)

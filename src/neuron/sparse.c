@@ -71,8 +71,8 @@ static void to_floats(const struct cluster *c, size_t token, size_t row, float *
         factor[i] = w->factor[packed];
         bias[i] = w->bias ? w->bias[packed] : 0.0f;
     }
-    s->elementwise->dequantize_two(sums[0], sums[1], row_sums, s->kernel->zero, 1.0f, factor,
-                                   w->bias ? bias : NULL, c->n, y);
+    s->elementwise->dequantize_two(sums[0], sums[1], row_sums, s->kernel->zero, w->n_in, 1.0f,
+                                   factor, w->bias ? bias : NULL, c->n, y);
     if (!s->add || s->add_row[token] < 0) return;
     const float *add = s->add + (size_t)s->add_row[token] * w->n_panels * ST_INT8_PANEL;
     for (size_t i = 0; i < c->n; i++)
@@ -207,7 +207,8 @@ static void end_token(void *context, size_t t, size_t worker) {
     end_row(s, row + 1);
     const struct st_int8_weight *w = &s->down->weight;
     s->elementwise->dequantize_two(s->total + row * k, s->total + (row + 1) * k, w->row_sums, 0,
-                                   1.0f, w->factor, w->bias, s->down->rows[0], e->y + t * e->y_row);
+                                   w->n_in, 1.0f, w->factor, w->bias, s->down->rows[0],
+                                   e->y + t * e->y_row);
 }
 
 void st_sparse_end(struct st_sparse *s, struct st_pool *pool, float *y, size_t y_row) {

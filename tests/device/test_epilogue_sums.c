@@ -26,7 +26,7 @@ static void check_sums(struct ts_bench *b, const float *floats) {
             for (size_t j = 0; j < ST_TWO_TERMS; j++)
                 memcpy(&sums[j], &b->out[0][(ST_TWO_TERMS * t + j) * row + i], sizeof *sums);
             float both = (float)((int64_t)254 * sums[0] + sums[1]);
-            float y = both * last->weight.factor[i] / 254.0f;
+            float y = both * (1.0f / 254.0f * last->weight.factor[i]);
             assert_memory_equal(&y, &floats[t * last->rows[0] + i], sizeof y);
         }
     ts_result_drop(b->c, &result);

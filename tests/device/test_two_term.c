@@ -58,23 +58,25 @@ static void two_terms_come_near(void **state) {
 // Also where neither a float nor 32 bits hold the sum of both.
 static void products_are_joined(void **state) {
     (void)state;
+    const size_t k = 65536;
+    const float step = 1.0f / 254.0f;
     const int32_t first[] = {10, -2, 300000000, 128}, second[] = {127, 254, 1, 254};
     const int32_t row_sums[] = {1, 0, 0, 1};
     const float scale[] = {1.0f, 2.0f, 1.0f, 1.0f}, bias[] = {0.25f, 0.5f, 0.0f, 1.0f};
     for (const struct st_elementwise *const *e = st_elementwises; *e; e++) {
         if (((*e)->isa & st_cpu_flags()) != (*e)->isa) continue;
         float y[4], plain[4];
-        (*e)->dequantize_two(first, second, row_sums, 0, 1.0f, scale, NULL, 4, plain);
-        assert_true(plain[0] == 10.5f && plain[1] == -2.0f);
-        assert_true(plain[2] == 76200000001.0f / 254.0f && plain[3] == 129.0f);
-        (*e)->dequantize_two(first, second, row_sums, 0, 1.0f, scale, bias, 4, y);
+        (*e)->dequantize_two(first, second, row_sums, 0, k, 1.0f, scale, NULL, 4, plain);
+        assert_true(plain[0] == 2667.0f * step && plain[1] == -254.0f * (step * 2.0f));
+        assert_true(plain[2] == 76200000001.0f * step && plain[3] == 32766.0f * step);
+        (*e)->dequantize_two(first, second, row_sums, 0, k, 1.0f, scale, bias, 4, y);
         for (size_t i = 0; i < 4; i++) assert_true(y[i] == plain[i] + bias[i]);
-        double both[4];
-        for (size_t i = 0; i < 4; i++) both[i] = 254.0 * first[i] + second[i];
+        float both[4];
+        for (size_t i = 0; i < 4; i++) both[i] = (float)(254.0 * first[i] + second[i]);
         (*e)->dequantize_joint(both, 1.0f, scale, bias, 4, y);
         for (size_t i = 0; i < 4; i++) assert_true(y[i] == plain[i] + bias[i]);
-        (*e)->dequantize_two(first, second, row_sums, 128, 1.0f, scale, bias, 4, y);
-        assert_true(y[3] == (254.0f * 0.0f + 126.0f) / 254.0f + 1.0f);
+        (*e)->dequantize_two(first, second, row_sums, 128, k, 1.0f, scale, bias, 4, y);
+        assert_true(y[3] == 126.0f * step + 1.0f);
     }
 }
 

@@ -2,6 +2,7 @@
 // Every row of elementwise that this CPU has against the scalar one, at all lengths around a
 // vector's.
 #include "kernels/elementwise.h"
+#include "kernels/int8.h"
 
 #include "base/cpu.h"
 #include "kernel_check.h"
@@ -84,38 +85,72 @@ static void integers(const struct st_elementwise *row, size_t n) {
         assert_memory_equal(rest.data, wanted_rest.data, n);
         kc_free(&rest, row->name);
         kc_free(&wanted_rest, row->name);
-        struct kc_array sums = kc_make(4 * n, 4), rows = kc_make(4 * n, 0);
-        struct kc_array others = kc_make(4 * n, 8);
-        ts_random_bytes(sums.data, sums.bytes);
-        ts_random_bytes(others.data, others.bytes);
-        for (size_t i = 0; i < n; i++) ((int32_t *)others.data)[i] >>= 2;
-        ts_random_bytes(rows.data, rows.bytes);
-        for (size_t i = 0; i < n; i++) ((int32_t *)rows.data)[i] >>= 10;
-        for (size_t i = 0; i < n; i++) ((int32_t *)sums.data)[i] >>= 2;
-        struct kc_array wide = kc_make(8 * n, 8);
-        for (size_t i = 0; i < n; i++)
-            ((double *)wide.data)[i] = 254.0 * ((int32_t *)sums.data)[i] + (double)i;
-        for (int bias = 0; bias < 2; bias++) {
-            float own = bias ? 0.37f : 1.0f;
-            const float *b1 = bias ? b.data : NULL;
-            row->dequantize(sums.data, rows.data, zero, own, a.data, b1, n, got.data);
-            scalar()->dequantize(sums.data, rows.data, zero, own, a.data, b1, n, wanted.data);
-            if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
-            row->dequantize_two(sums.data, others.data, rows.data, zero, own, a.data, b1, n,
-                                got.data);
-            scalar()->dequantize_two(sums.data, others.data, rows.data, zero, own, a.data, b1, n,
-                                     wanted.data);
-            if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
-            row->dequantize_joint(wide.data, own, a.data, b1, n, got.data);
-            scalar()->dequantize_joint(wide.data, own, a.data, b1, n, wanted.data);
-            if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
-        }
-        kc_free(&wide, row->name);
         kc_free(&q, row->name);
         kc_free(&r, row->name);
-        kc_free(&sums, row->name);
-        kc_free(&others, row->name);
-        kc_free(&rows, row->name);
+        end(n, 0.0f, row->name);
+    }
+}
+
+// Sums of int32, and of as few products as floats hold, less what stands for zero; as floats
+// together. All are arrays of n.
+struct sums {
+    struct kc_array first, second, rows, few[2], joint;
+};
+
+static struct sums make_sums(size_t n, int32_t zero) {
+    struct sums s = {.first = kc_make(4 * n, 4),
+                     .second = kc_make(4 * n, 8),
+                     .rows = kc_make(4 * n, 0),
+                     .few = {kc_make(4 * n, 4), kc_make(4 * n, 8)},
+                     .joint = kc_make(4 * n, 8)};
+    int32_t *first = s.first.data, *second = s.second.data, *rows = s.rows.data;
+    ts_random_bytes(first, s.first.bytes);
+    ts_random_bytes(second, s.second.bytes);
+    ts_random_bytes(rows, s.rows.bytes);
+    for (size_t i = 0; i < n; i++) {
+        first[i] >>= 2;
+        second[i] >>= 2;
+        rows[i] >>= 10;
+        ((int32_t *)s.few[0].data)[i] = (first[i] >> 6) + zero * rows[i];
+        ((int32_t *)s.few[1].data)[i] = (second[i] >> 6) + zero * rows[i];
+        ((float *)s.joint.data)[i] = 254.0f * (float)first[i];
+    }
+    return s;
+}
+
+static void free_sums(struct sums *s, const char *name) {
+    struct kc_array *all[] = {&s->first, &s->second, &s->rows, &s->few[0], &s->few[1], &s->joint};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) kc_free(all[i], name);
+}
+
+static void dequantize(const struct st_elementwise *row, const struct sums *s, int form,
+                       int32_t zero, float own, const float *bias, size_t n, float *y) {
+    const int32_t *first = s->first.data, *second = s->second.data, *rows = s->rows.data;
+    if (form == 0)
+        row->dequantize(first, rows, zero, own, a.data, bias, n, y);
+    else if (form == 1)
+        row->dequantize_two(first, second, rows, zero, ST_INT8_MAX_K, own, a.data, bias, n, y);
+    else if (form == 2)
+        row->dequantize_two(s->few[0].data, s->few[1].data, rows, zero, ST_FLOAT_PRODUCTS, own,
+                            a.data, bias, n, y);
+    else
+        row->dequantize_joint(s->joint.data, own, a.data, bias, n, y);
+}
+
+// Bit for bit.
+static void whole_sums(const struct st_elementwise *row, size_t n) {
+    for (int32_t zero = 0; zero <= 128; zero += 128) {
+        begin(n, 140.0f);
+        struct sums s = make_sums(n, zero);
+        for (int form = 0; form < 4; form++)
+            for (int bias = 0; bias < 2; bias++) {
+                float own = bias ? 0.37f : 1.0f;
+                const float *of_row = bias ? b.data : NULL;
+                dequantize(row, &s, form, zero, own, of_row, n, got.data);
+                dequantize(scalar(), &s, form, zero, own, of_row, n, wanted.data);
+                if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
+            }
+        free_sums(&s, row->name);
         end(n, 0.0f, row->name);
     }
 }
@@ -316,6 +351,7 @@ static void norms_equal_the_scalar_ones(void **state) {
 static void integers_equal_the_scalar_ones(void **state) {
     (void)state;
     for_each(integers);
+    for_each(whole_sums);
     for_each(magnitudes);
     for_each(finite_rows);
 }

@@ -197,7 +197,7 @@ static struct input quantize(const float *x, size_t n_rows, size_t n, float scal
                        .outliers = list ? take(n_rows * n, sizeof(struct st_outlier)) : NULL};
     for (size_t i = 0; i < n_rows * n; i++) {
         if (own && i % n == 0) scale = in.scales[i / n] = own_scale(x + i, n);
-        in.q[i] = nearest(x[i] / scale);
+        in.q[i] = nearest(x[i] * (1.0f / scale));
         if (fabsf(x[i]) > 127.0f * scale) {
             if (own) continue; // by rounding alone
             if (list) {
@@ -208,7 +208,7 @@ static struct input quantize(const float *x, size_t n_rows, size_t n, float scal
             in.n_clipped++;
         } else if (two_term) {
             float left = x[i] - scale * (float)in.q[i];
-            in.rest[i] = nearest(left / (scale / 254.0f));
+            in.rest[i] = nearest(left * (254.0f * (1.0f / scale)));
         }
     }
     return in;
@@ -230,11 +230,11 @@ static int32_t dot(const int8_t *x, const int8_t *w, size_t n) {
 static float product(const struct ts_linear *l, const struct input *in, size_t t, size_t row) {
     size_t n = l->linear_op.weight.n_in;
     const int8_t *w = l->w + row * n;
-    float scale = in->scales ? in->scales[t] : l->linear_op.weight.input_scale;
-    float factor = scale * l->scale[row];
+    float own = in->scales ? in->scales[t] : 1.0f;
+    float factor = in->scales ? l->scale[row] : l->linear_op.weight.input_scale * l->scale[row];
     int64_t sum = dot(in->q + t * n, w, n);
-    float y = (float)sum * factor;
-    if (in->rest) y = (float)(254 * sum + dot(in->rest + t * n, w, n)) * factor / 254.0f;
+    float y = (float)sum * (own * factor);
+    if (in->rest) y = (float)(254 * sum + dot(in->rest + t * n, w, n)) * (own / 254.0f * factor);
     return l->linear_op.weight.bias ? y + l->bias[row] : y;
 }
 

@@ -62,9 +62,10 @@ INLINE void product_of(const struct ocl_linear *a, global const char *x, global 
     x += a->x.rows.offset;
     for (uint i = 0; i < TOKENS; i++) {
         uint t = min(token + i, a->n_rows - 1);
-        float factor = values[row];
-        if (a->row_scales)
-            factor = *(global const float *)(x + t * a->x.rows.row + a->x.scale) * factor;
+        float factor = values[row], own = 1.0f;
+        if (a->row_scales) own = *(global const float *)(x + t * a->x.rows.row + a->x.scale);
+        if (a->x.two_term) own = vf_div(own, ST_TERM_STEPS);
+        factor = own * factor;
         long both = (long)ST_TERM_STEPS * sums[i] + rest[i];
         y[i] = a->x.two_term ? joined((float)both, factor, bias) : (float)sums[i] * factor;
         if (a->has_bias && !a->x.two_term) y[i] += bias;

@@ -3,11 +3,10 @@
 
 // Returns whether x is beyond INT8.
 INLINE bool quantize_one(float x, float scale, bool two_term, global char *q, ulong rest) {
-    float edge = 127.0f * scale, first = quantized(x, scale);
+    float edge = 127.0f * scale, per_step = vf_div(1.0f, scale), first = quantized(x, per_step);
     *q = (char)(int)first;
     if (two_term)
-        q[rest] = (char)(int)quantized(left_over(x, first, scale, edge),
-                                       vf_div(scale, ST_TERM_STEPS));
+        q[rest] = (char)(int)quantized(left_over(x, first, scale, edge), per_step * ST_TERM_STEPS);
     return edge < fabs(x);
 }
 

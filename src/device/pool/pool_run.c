@@ -124,11 +124,12 @@ static size_t multiply_joint(const struct run *r, const int8_t *panels, size_t g
     const struct st_int8_kernel *kernel = r->kernel;
     size_t k = st_int8_padded_k(r->epilogue.linear_op->weight.n_in),
            panel_bytes = k * ST_INT8_PANEL;
-    _Alignas(64) double sums[ST_INT8_SUMS / 2];
+    const int32_t *row_sums = r->epilogue.linear_op->weight.row_sums + group * ST_DEVICE_GROUP;
+    _Alignas(64) float sums[ST_INT8_SUMS / 2];
     for (size_t p = 0; p < n_panels; p += kernel->panels)
-        kernel->two(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p),
-                    r->x + at * r->x_row, r->x_row, n / ST_TWO_TERMS, k, sums + p * ST_INT8_PANEL,
-                    ST_DEVICE_GROUP);
+        kernel->two(panels + p * panel_bytes, row_sums + p * ST_INT8_PANEL,
+                    st_min(kernel->panels, n_panels - p), r->x + at * r->x_row, r->x_row,
+                    n / ST_TWO_TERMS, k, sums + p * ST_INT8_PANEL, ST_DEVICE_GROUP);
     return st_epilogue_joint(&r->epilogue, group * ST_DEVICE_GROUP, n_panels * ST_INT8_PANEL,
                              at / ST_TWO_TERMS, n / ST_TWO_TERMS, sums);
 }
