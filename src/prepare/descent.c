@@ -44,19 +44,21 @@ INLINE void add_scaled(float *restrict sum, float factor, const float *restrict 
     for (size_t i = 0; i < n; i++) sum[i] += factor * x[i];
 }
 
-// The code of an element that is best with all others as they are. Moments do not count a few
-// tokens as loud as they are; so each element's own error counts for the loudest token too.
-INLINE void renew(struct work *w, size_t rows, size_t i) {
+// The code of an element that is best with all others as they are: `again`, or those that have none
+// yet as in the source. Moments do not count a few tokens as loud as they are; so each element's
+// own error counts for the loudest token too.
+INLINE void renew(struct work *w, size_t rows, size_t i, bool again) {
     const struct st_descent *d = w->d;
     const float *h = d->slopes->moments + (w->first + i) * d->k + w->first;
+    const float *exact = d->w + (w->first + i) * rows;
     float *value = d->value + (w->first + i) * rows;
     float target[ST_DESCENT_ROWS], change[ST_DESCENT_ROWS];
     float loudest = d->max[w->first + i] * d->max[w->first + i];
     for (size_t r = 0; r < rows; r++) {
-        float error = d->w[(w->first + i) * rows + r] - value[r];
-        change[r] = value[r];
+        float before = again ? value[r] : exact[r], error = exact[r] - before;
+        change[r] = before;
         target[r] =
-            value[r] + (w->slope[i * w->missed.padded + r] + loudest * error) / (h[i] + loudest);
+            before + (w->slope[i * w->missed.padded + r] + loudest * error) / (h[i] + loudest);
     }
     d->select(d->context, w->first + i, target, value);
     for (size_t r = 0; r < rows; r++) change[r] -= value[r];
@@ -66,15 +68,12 @@ INLINE void renew(struct work *w, size_t rows, size_t i) {
 
 INLINE void run(struct work *w, size_t rows) {
     size_t k = w->d->k;
-    for (size_t first = 0; first < k; first += GROUP) {
-        begin_group(w, first);
-        put_missed(w, rows);
-    }
     for (size_t sweep = 0; sweep < SWEEPS; sweep++)
         for (size_t first = 0; first < k; first += GROUP) {
             begin_group(w, first);
-            st_missed_slopes(&w->missed, first, w->n, w->slope, w->missed.padded);
-            for (size_t i = 0; i < w->n; i++) renew(w, rows, i);
+            st_missed_slopes(&w->missed, first, w->n, sweep ? k : first, w->slope,
+                             w->missed.padded);
+            for (size_t i = 0; i < w->n; i++) renew(w, rows, i, sweep > 0);
             put_missed(w, rows);
         }
 }

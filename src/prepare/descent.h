@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // INT8 weights by the error of the outputs: coordinate descent, in which a weight's rounding makes
-// up for that of others whose inputs correlate with its own (as quantize_body.h does for nested
-// codes).
+// up for that of others whose inputs correlate with its own. As quantize_body.h does for nested
+// codes, the first sweep takes weights that have no codes yet as they are.
 #ifndef ST_PREPARE_DESCENT_H
 #define ST_PREPARE_DESCENT_H
 

@@ -4,7 +4,9 @@
 // them, and every instruction set gets the same bits.
 //
 // Codes and grids in turns: coordinate descent on the squared error of the outputs (Behdin et al.
-// 2023, QuantEase), over all precisions that a code serves together.
+// 2023, QuantEase), over all precisions that a code serves together. The first sweep takes weights
+// that have no codes yet as they are (Frantar et al. 2022, GPTQ): half the products of one that
+// begins with rounded weights, and less divergence on texts it has not seen.
 #include "prepare/grids_body.h"
 
 #include <assert.h>
@@ -164,8 +166,9 @@ static void renew_errors(const float x[restrict ROWS], const float values[restri
     }
 }
 
-// The code of column i that is best with all others as they are.
-static void renew_code(struct work *w, size_t i) {
+// The code of column i that is best with all others as they are: `again`, or those that have none
+// yet as in the source.
+static void renew_code(struct work *w, size_t i, bool again) {
     struct st_panel *p = w->p;
     const float *h = moments_of(w, i);
     float targets[MAX][ROWS], values[MAX][ROWS], change[LANES];
@@ -179,7 +182,7 @@ static void renew_code(struct work *w, size_t i) {
         }
     memcpy(before, code, sizeof before);
     select_codes(p, &w->grids[w->group], targets, code, values);
-    if (memcmp(before, code, sizeof before) == 0) return;
+    if (again && memcmp(before, code, sizeof before) == 0) return;
     for (unsigned b = 0; b < n_bits; b++)
         renew_errors(x, values[b], &w->error[i][b * ROWS], change + b * ROWS);
     for (size_t j = 0; j < w->n; j++)
@@ -249,11 +252,14 @@ static void renew_grid(struct work *w, unsigned b, size_t r, const struct normal
     put_grid(p, w->grids, w->group, b, r, scale, minimum);
 }
 
-static void renew_group(struct work *w, size_t group) {
+static void renew_group(struct work *w, size_t group, bool again) {
     begin_group(w, group);
-    for (size_t i = 0; i < w->n; i++) set_errors(w, i);
-    st_missed_slopes(&w->missed, w->first, w->n, w->slope[0], LANES);
-    for (size_t i = 0; i < w->n; i++) renew_code(w, i);
+    if (again)
+        for (size_t i = 0; i < w->n; i++) set_errors(w, i);
+    else
+        memset(w->error, 0, sizeof w->error);
+    st_missed_slopes(&w->missed, w->first, w->n, again ? w->p->k : w->first, w->slope[0], LANES);
+    for (size_t i = 0; i < w->n; i++) renew_code(w, i, again);
     float ones = w->p->ones[w->group];
     for (unsigned b = 0; b < st_panel_precisions(w->p); b++) {
         struct normal normal;
@@ -271,14 +277,11 @@ void PANEL_QUANTIZE(struct st_panel *p, float *scratch) {
     struct work w = {.p = p, .grids = (struct st_grid *)(void *)scratch};
     size_t groups = st_panel_groups(p->k);
     fit_grids(p, w.grids);
-    round_codes(p, w.grids);
-    if (!p->slopes) return;
-    st_missed_begin(p->slopes, n_lanes(&w), scratch + st_panel_grid_floats(p->k), &w.missed);
-    for (size_t g = 0; g < groups; g++) {
-        begin_group(&w, g);
-        for (size_t i = 0; i < w.n; i++) set_errors(&w, i);
-        store_errors(&w);
+    if (!p->slopes) {
+        round_codes(p, w.grids);
+        return;
     }
+    st_missed_begin(p->slopes, n_lanes(&w), scratch + st_panel_grid_floats(p->k), &w.missed);
     for (size_t sweep = 0; sweep < SWEEPS; sweep++)
-        for (size_t g = 0; g < groups; g++) renew_group(&w, g);
+        for (size_t g = 0; g < groups; g++) renew_group(&w, g, sweep > 0);
 }

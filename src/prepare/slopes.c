@@ -179,10 +179,11 @@ static void add_floats(const struct st_missed *m, size_t i, size_t t, size_t fro
                                               l.floats + from * l.width, slope, row);
 }
 
-void st_missed_slopes(const struct st_missed *m, size_t first, size_t n, float *slope, size_t row) {
+void st_missed_slopes(const struct st_missed *m, size_t first, size_t n, size_t end, float *slope,
+                      size_t row) {
     const struct st_slopes *s = m->slopes;
     size_t from = first > ST_MOMENTS_REACH - GROUP ? first + GROUP - ST_MOMENTS_REACH : 0;
-    size_t end = st_min(s->k, first + ST_MOMENTS_REACH);
+    end = st_min(end, first + ST_MOMENTS_REACH);
     bool integers = in_integers(s);
     for (size_t i = 0; i < st_round_up(n, s->tile->m); i++)
         memset(slope + i * row, 0, m->padded * sizeof *slope);

@@ -49,7 +49,9 @@ void st_missed_begin(const struct st_slopes *slopes, size_t lanes, float *memory
 // ST_NESTED_GROUP, of which `first` is the first.
 void st_missed_put(struct st_missed *m, size_t first, size_t n, const float *missed, size_t row);
 // slope[i * row + lane] of channel first + i of such a group, from channels within
-// ST_MOMENTS_REACH. Lanes up to `padded` are written, and up to ST_TILE_MAX_M rows past the n.
-void st_missed_slopes(const struct st_missed *m, size_t first, size_t n, float *slope, size_t row);
+// ST_MOMENTS_REACH before `end`, behind which nothing is missed yet. Lanes up to `padded` are
+// written, and up to ST_TILE_MAX_M rows past the n.
+void st_missed_slopes(const struct st_missed *m, size_t first, size_t n, size_t end, float *slope,
+                      size_t row);
 
 #endif
