@@ -54,6 +54,15 @@ static stint_status forward(const struct st_run *run, const struct st_eval_reque
     return st_pass_forward(run, ids);
 }
 
+// How many of the next n tokens of a prompt, from the first on, nobody reads behind the last layer.
+static size_t unread(const struct st_run *run, const struct st_eval_request *e, size_t done,
+                     size_t n) {
+    if (run->phase != ST_PHASE_PREFILL || e->pooled || (e->logits && e->all) || run->s->ahead.on)
+        return 0;
+    if (!st_pass_leaves_unread(run->s)) return 0;
+    return e->logits && done + n == e->n ? n - 1 : n;
+}
+
 // Runs the next ids: a chunk; where prompts are split as many chunks as there are, or, where each
 // one's hidden states are needed, as have buffers. *n gets their number, *head whether a device has
 // the logits of the last one, which is alone.
@@ -69,6 +78,7 @@ static stint_status run_ids(struct stint_session *s, const struct st_eval_reques
     if (split && rows) batch.n = st_min(batch.n, s->n_buffers * s->chunk_len);
     *n = batch.n;
     run->batch = &batch;
+    run->n_unread = split ? 0 : unread(run, e, done, batch.n);
     struct st_state_batch state = {e->sequence, batch.position, batch.n, way_of(run, batch.n, e)};
     st_session_reach(s, e->sequence, batch.position + batch.n);
     st_state_begin(s, &state);

@@ -190,12 +190,49 @@ stint_status st_pass_shadow(const struct st_run *r, enum st_int8_role role) {
 
 // ---- Layers and head
 
-stint_status st_pass_layer(const struct st_run *r) {
-    for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
+// Subgraphs [from, to) of a layer.
+static stint_status run_subgraphs(const struct st_run *r, int from, int to) {
+    for (int kind = from; kind < to; kind++) {
         uint64_t begin = st_now_ns();
         ST_TRY(st_pass_subgraph(r, (enum st_subgraph_kind)kind));
         st_session_record(r, (uint8_t)kind, begin);
     }
+    return STINT_OK;
+}
+
+// Where a token goes on from its attention by itself, in memory that the host and the device share.
+bool st_pass_leaves_unread(const struct stint_session *s) {
+    const struct st_config *c = &s->model->config;
+    const struct st_npu *npu = s->group.npu[ST_NPU_DEVICE];
+    return c->block != ST_BLOCK_PARALLEL && !c->n_streams && !c->layer_input &&
+           !c->joined[c->n_layers - 1] && !s->bounded && !s->stored.device &&
+           (!npu || npu->mirror.shared);
+}
+
+// Unread tokens leave their keys and values, or what another mixer keeps of them, and no more.
+static stint_status last_layer(const struct st_run *r) {
+    const struct st_config *c = &r->s->model->config;
+    struct st_chunk_buffers *b = r->buffers;
+    size_t n = r->n_unread, hidden = c->hidden, mixed = st_config_mixer(c, r->layer).out;
+    struct st_batch batch = *r->batch;
+    struct st_run read = *r;
+    bool no_attention = n == batch.n && form_of(r) == ST_FORM_ATTENTION;
+    ST_TRY(run_subgraphs(r, 0, no_attention ? ST_SUBGRAPH_ATTENTION : ST_SUBGRAPH_O));
+    if (n == batch.n) return STINT_OK;
+    batch.n -= n;
+    batch.position += n;
+    read.batch = &batch;
+    b->x += n * hidden;
+    b->attended += n * mixed;
+    stint_status status = run_subgraphs(&read, ST_SUBGRAPH_O, ST_N_SUBGRAPHS);
+    b->x -= n * hidden;
+    b->attended -= n * mixed;
+    return status;
+}
+
+stint_status st_pass_layer(const struct st_run *r) {
+    bool last = r->layer + 1 == r->s->model->config.n_layers;
+    ST_TRY(last && r->n_unread ? last_layer(r) : run_subgraphs(r, 0, ST_N_SUBGRAPHS));
     return r->s->source->look_ahead ? r->s->source->look_ahead(r) : STINT_OK;
 }
 

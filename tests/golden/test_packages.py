@@ -20,7 +20,7 @@ import test_models as golden
 
 SHARED = golden.SHARED
 CHANNEL_BOUND = 0.1  # root mean square of the difference, in standard deviations of the logits
-NESTED_BOUND = 0.1  # of half of the tokens: a mixture's others may have got other experts
+NESTED_BOUND = 0.12  # of half of the tokens: a mixture's others may have got other experts
 CLOSE_CALLS = ("gpt-oss", "glm4-moe", "qwen2moe", "ernie4_5-moe", "deepseek", "qwen35moe",
                "qwen3next-moe", "lfm2moe", "granitehybrid-moe",
                "nemotron_h-moe")  # INT8 moves some too
