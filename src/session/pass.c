@@ -200,12 +200,13 @@ static stint_status run_subgraphs(const struct st_run *r, int from, int to) {
     return STINT_OK;
 }
 
-// Where a token goes on from its attention by itself, in memory that the host and the device share.
+// Where a token goes on from its attention by itself, in memory that the host and the device share,
+// and nobody looks at what linears get.
 bool st_pass_leaves_unread(const struct stint_session *s) {
     const struct st_config *c = &s->model->config;
     const struct st_npu *npu = s->group.npu[ST_NPU_DEVICE];
     return c->block != ST_BLOCK_PARALLEL && !c->n_streams && !c->layer_input &&
-           !c->joined[c->n_layers - 1] && !s->bounded && !s->stored.device &&
+           !c->joined[c->n_layers - 1] && !s->observe && !s->bounded && !s->stored.device &&
            (!npu || npu->mirror.shared);
 }
 
