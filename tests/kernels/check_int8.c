@@ -137,7 +137,7 @@ static void check_joint(const struct st_int8_kernel *kernel, const struct proble
 }
 
 static void check_two_terms(const struct st_int8_kernel *kernel) {
-    const size_t lengths[] = {1, 64, 65, 500, 512, 513, 1100, 5504};
+    const size_t lengths[] = {1, 64, 65, 500, 512, 513, 1101, 5503};
     if (!kernel->two) return;
     for (size_t i = 0; i < 8 * (size_t)kernel->two_inputs; i++)
         for (size_t panels = 1; panels <= kernel->panels; panels++) {
