@@ -25,14 +25,17 @@ INLINE __m512i four(const uint8_t *x) {
     return _mm512_set1_epi32(v);
 }
 
-// In place: GCC 12 copies sums otherwise, and spills them.
-INLINE void add_product(__m512i *sum, __m512i row, __m512i weights) {
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(row), "v"(weights));
+// In place where GCC 12 copies sums otherwise, and spills them.
+INLINE void add_product(__m512i *sum, __m512i row, __m512i weights, bool in_place) {
+    if (in_place)
+        __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(row), "v"(weights));
+    else
+        *sum = _mm512_dpbusd_epi32(*sum, row, weights);
 }
 
-// Added to the sums. n_panels and n_rows are constants where this is called.
+// Added to the sums. n_panels, n_rows and in_place are constants where this is called.
 INLINE void add_products(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
-                         size_t n_rows, size_t k, __m512i sum[ROWS][PANELS]) {
+                         size_t n_rows, size_t k, bool in_place, __m512i sum[ROWS][PANELS]) {
     const size_t panel_bytes = k * ST_INT8_PANEL;
     for (size_t i = 0; i < k; i += 4) {
         const int8_t *ahead = w + st_int8_ahead(i * ST_INT8_PANEL, panel_bytes, n_panels);
@@ -43,7 +46,8 @@ INLINE void add_products(const int8_t *w, size_t n_panels, const uint8_t *x, siz
         }
         UNROLL for (size_t t = 0; t < n_rows; t++) {
             __m512i row = four(x + t * x_row + i);
-            UNROLL for (size_t p = 0; p < n_panels; p++) add_product(&sum[t][p], row, v[p]);
+            UNROLL for (size_t p = 0; p < n_panels; p++)
+                add_product(&sum[t][p], row, v[p], in_place);
         }
     }
 }
@@ -53,7 +57,7 @@ INLINE void tile(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_ro
     __m512i sum[ROWS][PANELS];
     UNROLL for (size_t t = 0; t < n_rows; t++) UNROLL for (size_t p = 0; p < n_panels; p++)
         sum[t][p] = _mm512_setzero_si512();
-    add_products(w, n_panels, x, x_row, n_rows, k, sum);
+    add_products(w, n_panels, x, x_row, n_rows, k, false, sum);
     UNROLL for (size_t t = 0; t < n_rows; t++) UNROLL for (size_t p = 0; p < n_panels; p++)
         _mm512_storeu_si512(sums + t * sum_row + p * ST_INT8_PANEL, sum[t][p]);
 }
@@ -111,7 +115,7 @@ INLINE void two(const int8_t *w, const int32_t *row_sums, size_t n_panels, const
     __m512i sum[ROWS][PANELS];
     UNROLL for (size_t t = 0; t < 2 * n_inputs; t++) UNROLL for (size_t p = 0; p < n_panels; p++)
         sum[t][p] = _mm512_setzero_si512();
-    add_products(w, n_panels, x, x_row, 2 * n_inputs, k, sum);
+    add_products(w, n_panels, x, x_row, 2 * n_inputs, k, true, sum);
     UNROLL for (size_t p = 0; p < n_panels; p++) {
         __m512i of_zero = _mm512_mullo_epi32(_mm512_loadu_si512(row_sums + p * ST_INT8_PANEL),
                                              _mm512_set1_epi32(ZERO));

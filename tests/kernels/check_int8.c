@@ -15,7 +15,7 @@
 
 static const struct st_int8_kernel emulated[] = {
 #if defined(__x86_64__)
-    {"int8_amx, emulated", 0, 0, 4, 64, 64, emulated_amx_tile, NULL, 0, 0},
+    {"int8_amx, emulated", 0, 0, 4, 64, 64, emulated_amx_tile, NULL, 0, 0, 0},
 #endif
     {0},
 };

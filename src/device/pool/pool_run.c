@@ -99,7 +99,7 @@ static size_t quantize(const struct pool_device *d, const struct st_quantize_arg
 // Both terms at once, where that is faster and the sums of each are not asked for.
 static bool is_joint(const struct run *r) {
     const struct st_int8_kernel *kernel = r->kernel;
-    return r->epilogue.two_term && kernel->two &&
+    return r->epilogue.two_term && kernel->two && r->n_x >= ST_TWO_TERMS * kernel->two_from &&
            r->epilogue.linear_op->epilogue != ST_EPILOGUE_SUMS;
 }
 
