@@ -53,7 +53,7 @@ struct st_int8_kernel {
     st_int8_tile_fn *tile;
     st_int8_two_fn *two; // where it is faster than two rows of `tile`, or NULL
     uint8_t two_inputs, two_cold_inputs;
-    uint8_t two_from; // inputs from which on it is
+    uint8_t two_from; // fewest inputs for which it is
 };
 
 extern const struct st_int8_kernel st_int8_kernels[]; // best first; ends with a NULL name

@@ -200,8 +200,8 @@ static stint_status run_subgraphs(const struct st_run *r, int from, int to) {
     return STINT_OK;
 }
 
-// Where a token goes on from its attention by itself, in memory that the host and the device share,
-// and nobody looks at what linears get.
+// Only where each token goes on from attention by itself, in memory that the device shares with the
+// host. Observers look at all tokens; weights under a bound come in an order that all layers keep.
 bool st_pass_leaves_unread(const struct stint_session *s) {
     const struct st_config *c = &s->model->config;
     const struct st_npu *npu = s->group.npu[ST_NPU_DEVICE];

@@ -33,8 +33,8 @@ stint_status st_pass_subgraph(const struct st_run *run, enum st_subgraph_kind ki
 // the others after their subgraph, with what follows the linear there.
 stint_status st_pass_shadow(const struct st_run *run, enum st_int8_role role);
 stint_status st_pass_layer(const struct st_run *run);
-// Runs one batch through all layers; x holds its last hidden states, but of tokens that are unread
-// those before the last layer's sums. STINT_E_CANCELED.
+// Runs one batch through all layers; x holds its last hidden states, without those of tokens that
+// are unread. STINT_E_CANCELED.
 stint_status st_pass_forward(const struct st_run *run, const int32_t *ids);
 // Whether a session's prompts can have unread tokens.
 bool st_pass_leaves_unread(const struct stint_session *session);

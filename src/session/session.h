@@ -278,7 +278,7 @@ struct st_run {
     size_t n_rows;     // only so many first rows of nested linears; 0: all
     bool drafts;       // other steps verify its tokens: inputs of nested linears have one term
     bool head_in_part; // of the head only the first rows: the step drafts
-    size_t n_unread;   // the first tokens: nobody reads their hidden states behind the last layer
+    size_t n_unread;   // first tokens whose hidden states nobody reads behind the last layer
 };
 
 // As `newest_bits`: 0 where this precision is float.
