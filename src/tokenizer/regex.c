@@ -46,7 +46,9 @@ static stint_status translate_escape(const char *escape, bool in_class, struct s
     return st_bytes_append(out, escape, 2);
 }
 
-static stint_status translate(const char *pattern, size_t n, struct st_bytes *out) {
+// *begins_lines: the pattern has ^.
+static stint_status translate(const char *pattern, size_t n, struct st_bytes *out,
+                              bool *begins_lines) {
     bool in_class = false;
     ST_TRY(st_bytes_append(out, "(*LF)", 5)); // $ and . treat only LF as the end of a line
     for (size_t i = 0; i < n;) {
@@ -65,6 +67,8 @@ static stint_status translate(const char *pattern, size_t n, struct st_bytes *ou
             if (i + length < n && pattern[i + length] == ']') length++;
         } else if (pattern[i] == ']') {
             in_class = false;
+        } else if (pattern[i] == '^' && !in_class) {
+            *begins_lines = true;
         }
         ST_TRY(st_bytes_append(out, pattern + i, length));
         i += length;
@@ -72,12 +76,16 @@ static stint_status translate(const char *pattern, size_t n, struct st_bytes *ou
     return STINT_OK;
 }
 
-static stint_status compile(const struct st_bytes *pattern, struct st_regex *regex) {
+static stint_status compile(const struct st_bytes *pattern, bool begins_lines,
+                            struct st_regex *regex) {
     int error;
     PCRE2_SIZE offset;
-    regex->code = pcre2_compile((PCRE2_SPTR)pattern->data, pattern->count,
-                                PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
-                                &error, &offset, NULL);
+    // The JIT code of PCRE2 10.42 looks for starts of lines in a way that misses matches.
+    uint32_t search = begins_lines ? PCRE2_NO_START_OPTIMIZE : 0;
+    regex->code =
+        pcre2_compile((PCRE2_SPTR)pattern->data, pattern->count,
+                      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | search,
+                      &error, &offset, NULL);
     if (!regex->code) {
         char text[128] = "";
         pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof text);
@@ -102,8 +110,9 @@ stint_status st_regex_open(const char *pattern, size_t n, struct st_regex **rege
     struct st_bytes translated = {0};
     struct st_regex *r = calloc(1, sizeof *r);
     if (!r) return st_fail(STINT_E_NOMEM, "no memory for a regular expression");
-    stint_status status = translate(pattern, n, &translated);
-    if (status == STINT_OK) status = compile(&translated, r);
+    bool begins_lines = false;
+    stint_status status = translate(pattern, n, &translated, &begins_lines);
+    if (status == STINT_OK) status = compile(&translated, begins_lines, r);
     st_bytes_free(&translated);
     if (status != STINT_OK) {
         st_regex_close(r);

@@ -53,6 +53,9 @@ static void a_dollar_is_the_end_of_any_line(void **state) {
     assert_match("b$", "ab\ncb", 1, 2);
     assert_match("^c", "ab\ncb", 3, 4);
     assert_match("a.b", "a\nb a\rb", 4, 7); // \r ends no line
+    // Found at the beginning, which PCRE2 10.42 skips when it looks for lines.
+    assert_match("^(aa(.|))[ab]*!", "aa!", 0, 3);
+    assert_match("[^]ab!\n]|^aa(.|)[ab]*!", "b\naa!", 2, 5);
 }
 
 static void what_cannot_be_compiled_is_refused(void **state) {
