@@ -210,25 +210,31 @@ bool st_pass_leaves_unread(const struct stint_session *s) {
            (!npu || npu->mirror.shared);
 }
 
-// Unread tokens leave their keys and values, or what another mixer keeps of them, and no more.
-static stint_status last_layer(const struct st_run *r) {
+// Of n tokens, behind attention, from row `from` on.
+static void move_rows(const struct st_run *r, size_t n, size_t to, size_t from) {
     const struct st_config *c = &r->s->model->config;
-    struct st_chunk_buffers *b = r->buffers;
-    size_t n = r->n_unread, hidden = c->hidden, mixed = st_config_mixer(c, r->layer).out;
+    size_t hidden = c->hidden, mixed = st_config_mixer(c, r->layer).out;
+    float *x = r->buffers->x, *attended = r->buffers->attended;
+    memmove(x + to * hidden, x + from * hidden, n * hidden * sizeof *x);
+    memmove(attended + to * mixed, attended + from * mixed, n * mixed * sizeof *attended);
+}
+
+// Unread tokens leave their keys and values, or what another mixer keeps of them, and no more. The
+// others take their place, as linears may read the rows of more tokens than there are.
+static stint_status last_layer(const struct st_run *r) {
+    size_t n = r->n_unread, n_read = r->batch->n - n;
+    bool no_attention = n_read == 0 && form_of(r) == ST_FORM_ATTENTION;
+    ST_TRY(run_subgraphs(r, 0, no_attention ? ST_SUBGRAPH_ATTENTION : ST_SUBGRAPH_O));
+    if (n_read == 0) return STINT_OK;
     struct st_batch batch = *r->batch;
     struct st_run read = *r;
-    bool no_attention = n == batch.n && form_of(r) == ST_FORM_ATTENTION;
-    ST_TRY(run_subgraphs(r, 0, no_attention ? ST_SUBGRAPH_ATTENTION : ST_SUBGRAPH_O));
-    if (n == batch.n) return STINT_OK;
-    batch.n -= n;
+    batch.n = n_read;
     batch.position += n;
     read.batch = &batch;
-    b->x += n * hidden;
-    b->attended += n * mixed;
-    stint_status status = run_subgraphs(&read, ST_SUBGRAPH_O, ST_N_SUBGRAPHS);
-    b->x -= n * hidden;
-    b->attended -= n * mixed;
-    return status;
+    move_rows(r, n_read, 0, n);
+    ST_TRY(run_subgraphs(&read, ST_SUBGRAPH_O, ST_N_SUBGRAPHS));
+    move_rows(r, n_read, n, 0);
+    return STINT_OK;
 }
 
 stint_status st_pass_layer(const struct st_run *r) {
