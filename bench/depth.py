@@ -4,8 +4,7 @@
 Programs alternate; medians of tokens/s and of the alternations' own ratios. Prints a table of
 docs/BENCHMARKS.md. Nothing else should run.
 
-    PYTHONPATH=bindings/python STINT_LIBRARY=build/libstint.so \\
-      bench/depth.py --depth 4096 --peer llama.cpp=DIR/llama-bench MODEL.gguf...
+    bench/depth.py --stint build/stint --depth 4096 --peer llama.cpp=DIR/llama-bench MODEL.gguf...
 
 Peers run with and without flash attention, and with and without -rtr if they have it; what is
 fastest counts. A peer without a depth (-d) is timed behind a prompt (-gp)."""
@@ -14,10 +13,8 @@ import itertools
 import pathlib
 import statistics
 import sys
-import time
 
 import peers
-import stint
 
 STEPS = 32
 
@@ -38,39 +35,25 @@ def bench_peer(command, options, model, way):
     return report[-1]["avg_ts"]
 
 
-def begin(model, options, kv):
-    """A session that holds `depth` tokens."""
-    session = model.session(threads=options.threads, context=options.depth + STEPS, kv=kv)
-    session.append([100 + 7919 * i % 20000 for i in range(options.depth)])
-    return session
-
-
-def bench_steps(session, depth):
-    begun = time.monotonic()
-    for i in range(STEPS):
-        session.eval([100 + i])  # with logits, as a peer's steps have them
-    rate = STEPS / (time.monotonic() - begun)
-    session.truncate(depth)
-    return rate
+def bench_stint(options, model, kv):
+    report = peers.run_json([options.stint, "bench", model, "--json", "--kv", kv,
+                             "--threads", str(options.threads), "-r", "1", "-p", "1",
+                             "--depth", str(options.depth), "-n", str(STEPS)])
+    return report["decode"][0]["tokens_per_second"]
 
 
 def measure(options, path):
     """Rates {program: [tokens/s of each alternation]}, of stint by type."""
     found = {name: [[] for _ in depth_ways(command, options.depth)]
              for name, command in options.peer}
-    kvs = options.kv.split(",")
-    rates = {f"stint, {kv}": [] for kv in kvs}
-    with stint.Model.open(path) as model:
-        sessions = {kv: begin(model, options, kv) for kv in kvs}
-        for number in range(options.rounds):
-            print(f"{path.name}: {number + 1} of {options.rounds}", file=sys.stderr)
-            for name, command in options.peer:
-                for way, samples in zip(depth_ways(command, options.depth), found[name]):
-                    samples.append(bench_peer(command, options, path, way))
-            for kv, session in sessions.items():
-                rates[f"stint, {kv}"].append(bench_steps(session, options.depth))
-        for session in sessions.values():
-            session.close()
+    rates = {f"stint, {kv}": [] for kv in options.kv.split(",")}
+    for number in range(options.rounds):
+        print(f"{path.name}: {number + 1} of {options.rounds}", file=sys.stderr)
+        for name, command in options.peer:
+            for way, samples in zip(depth_ways(command, options.depth), found[name]):
+                samples.append(bench_peer(command, options, path, way))
+        for kv in options.kv.split(","):
+            rates[f"stint, {kv}"].append(bench_stint(options, path, kv))
     return {name: peers.better_way(ways) for name, ways in found.items()} | rates
 
 
@@ -89,6 +72,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=pathlib.Path)
+    parser.add_argument("--stint", default="build/stint")
     parser.add_argument("--peer", type=peers.peer, action="append", default=[])
     parser.add_argument("--depth", type=int, default=4096)
     parser.add_argument("--kv", default="f16,q8")

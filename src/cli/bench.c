@@ -31,7 +31,7 @@ struct bench_options {
     struct st_cli_common common;
     const char *preset;
     struct st_cli_uints prompts;
-    uint32_t n_tokens, n_reps, batch;
+    uint32_t n_tokens, n_reps, batch, depth;
     bool ablation;
     struct st_cli_uints bits;
 };
@@ -83,6 +83,13 @@ static const struct st_cli_option rows[] = {
      .max = MAX_BATCH,
      .help = "decode N sequences at once, with one reading of the weights",
      .offset = offsetof(struct bench_options, batch)},
+    {.name = "depth",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .max = 1 << 20,
+     .help = "time each case behind a text of N tokens; without it prompts are timed behind none, "
+             "decoding behind 16",
+     .offset = offsetof(struct bench_options, depth)},
     {.name = "ablation",
      .kind = ST_CLI_FLAG,
      .help =
@@ -109,11 +116,16 @@ static uint32_t thread_count(const struct bench_options *options) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
-// Restarts a sequence with this prompt.
-static stint_status begin(struct bench *bench, uint32_t sequence, uint32_t n_prompt) {
-    stint_status status = stint_session_truncate(bench->session, sequence, 0);
-    if (status != STINT_OK) return status;
-    return stint_session_eval(bench->session, sequence, bench->ids, n_prompt, false, bench->logits);
+// Leaves a sequence with the first n tokens. The last of them are computed each time, as a prompt,
+// so that a precision schedule begins anew, and recurrent states are those of these n.
+static stint_status begin(struct bench *bench, uint32_t sequence, uint32_t n) {
+    size_t held = stint_session_length(bench->session, sequence);
+    size_t kept = n > DECODE_PROMPT ? n - DECODE_PROMPT : 0;
+    if (kept > held) kept = held;
+    stint_status status = stint_session_truncate(bench->session, sequence, kept);
+    if (status != STINT_OK || kept == n) return status;
+    return stint_session_eval(bench->session, sequence, bench->ids + kept, n - kept, false,
+                              bench->logits);
 }
 
 // Decodes the next token of every sequence.
@@ -146,17 +158,26 @@ static stint_status decode(struct bench *bench, const int32_t *ids, uint32_t n, 
     return STINT_OK;
 }
 
-// One pass: the whole prompt at once, or token by token after short prompts.
+// The tokens that sequences hold before they decode.
+static uint32_t decode_depth(const struct bench_options *options) {
+    return options->depth > 0 ? options->depth : DECODE_PROMPT;
+}
+
+// One pass: the whole prompt at once, or steps.
 static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_decode,
                          struct timing *timing) {
-    uint32_t batch = n_decode > 0 ? bench->options->batch : 1;
+    const struct bench_options *options = bench->options;
+    uint32_t batch = n_decode > 0 ? options->batch : 1;
+    uint32_t depth = n_decode > 0 ? decode_depth(options) : options->depth;
+    const int32_t *ids = bench->ids + depth;
     stint_read_rate reads = {0};
-    double begun = st_cli_seconds();
     stint_status status = STINT_OK;
-    for (uint32_t i = 0; status == STINT_OK && i < batch; i++) status = begin(bench, i, n_prompt);
-    double seconds = n_decode > 0 ? 0 : st_cli_seconds() - begun;
-    if (status == STINT_OK)
-        status = decode(bench, bench->ids + n_prompt, n_decode, &seconds, &reads);
+    for (uint32_t i = 0; status == STINT_OK && i < batch; i++) status = begin(bench, i, depth);
+    double begun = st_cli_seconds();
+    if (status == STINT_OK && n_prompt > 0)
+        status = stint_session_eval(bench->session, 0, ids, n_prompt, false, bench->logits);
+    double seconds = n_prompt > 0 ? st_cli_seconds() - begun : 0;
+    if (status == STINT_OK) status = decode(bench, ids, n_decode, &seconds, &reads);
     *timing = (struct timing){seconds, reads.seconds > 0 ? (double)reads.bytes / reads.seconds : 0};
     return status;
 }
@@ -191,11 +212,12 @@ static bool measure_prefill(struct bench *bench, struct st_bench_prefill *prefil
 static bool measure_decode(struct bench *bench, struct st_bench_decode *decode) {
     struct timing timings[REPS_MAX];
     double seconds[REPS_MAX], rates[REPS_MAX], shares[REPS_MAX];
+    const struct st_bench_figures *f = &bench->figures;
     uint32_t n_tokens = bench->options->n_tokens;
-    size_t n = measure(bench, DECODE_PROMPT, n_tokens, timings);
+    size_t n = measure(bench, 0, n_tokens, timings);
     if (n == 0) return false;
     for (size_t i = 0; i < n; i++) {
-        double rate = (double)decode->bytes * n_tokens / timings[i].seconds;
+        double rate = (double)(decode->bytes + f->kv_bytes) * n_tokens / timings[i].seconds;
         seconds[i] = timings[i].seconds;
         rates[i] = timings[i].read_rate;
         shares[i] = rates[i] > 0 ? rate / rates[i] : 0;
@@ -233,9 +255,10 @@ static uint32_t weight_bits(const struct bench *bench, size_t i) {
 
 static uint32_t longest_case(const struct bench_options *options) {
     uint32_t max_tokens =
-        options->n_tokens > 0 ? DECODE_PROMPT + options->n_tokens * options->batch : 0;
+        options->n_tokens > 0 ? decode_depth(options) + options->n_tokens * options->batch : 0;
     for (size_t i = 0; i < options->prompts.count; i++)
-        if (options->prompts.values[i] > max_tokens) max_tokens = options->prompts.values[i];
+        if (options->depth + options->prompts.values[i] > max_tokens)
+            max_tokens = options->depth + options->prompts.values[i];
     return max_tokens;
 }
 
@@ -310,12 +333,25 @@ static bool set_precision(struct bench *bench, size_t i) {
     return false;
 }
 
+// What a step reads of the KV caches behind the depth; 0 without one.
+static uint64_t depth_bytes(const struct bench *bench) {
+    stint_session_options options = st_cli_session_options(&bench->options->common);
+    uint64_t bytes = 0, scratch;
+    options.n_context = bench->options->depth;
+    options.n_sequences = bench->options->batch;
+    bool known = bench->options->depth > 0 &&
+                 stint_session_measure(bench->model, &options, &bytes, &scratch) == STINT_OK;
+    return known ? bytes : 0;
+}
+
 static void plan(struct bench *bench) {
     const struct bench_options *o = bench->options;
     struct st_bench_figures *f = &bench->figures;
     f->n_threads = thread_count(o);
     f->n_tokens = o->n_tokens;
     f->batch = o->batch;
+    f->depth = o->depth;
+    f->kv_bytes = depth_bytes(bench);
     f->bounded = o->common.memory != 0;
     f->n_prefills = o->prompts.count;
     f->n_decodes = decode_cases(bench);
@@ -397,6 +433,10 @@ static int run(const struct st_cli_command *command, void *target) {
         return ST_CLI_USAGE;
     }
     if (options->preset != NULL && strcmp(options->preset, "list") == 0) return list_presets();
+    if (options->ablation && options->depth > 0) {
+        st_cli_error(command->name, "--ablation compares whole prompts: leave out --depth");
+        return ST_CLI_USAGE;
+    }
     struct bench bench = {
         .command = command,
         .options = options,

@@ -93,12 +93,14 @@ static json_t *describe_limits(const struct st_bench_figures *f) {
 
 bool st_bench_print_object(const char *command, const struct st_bench_figures *f) {
     json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model", f->name, "exec",
-        stint_exec_name(f->info.exec), "device", stint_session_device(f->session), "chunk_tokens",
-        (json_int_t)stint_session_chunk(f->session), "threads", (json_int_t)f->n_threads, "cpu",
-        stint_cpu_name(), "cpu_features", stint_cpu_features(), "prefill", describe_prefills(f),
-        "decode", describe_decodes(f), "peak_rss_bytes", (json_int_t)f->peak_bytes, "roofline",
-        describe_limits(f), "shadow", st_cli_shadow(f->session));
+        "{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:o, s:o, s:I, s:o, s:o}", "model", f->name,
+        "exec", stint_exec_name(f->info.exec), "device", stint_session_device(f->session),
+        "chunk_tokens", (json_int_t)stint_session_chunk(f->session), "threads",
+        (json_int_t)f->n_threads, "cpu", stint_cpu_name(), "cpu_features", stint_cpu_features(),
+        "depth", (json_int_t)f->depth, "kv_bytes", (json_int_t)f->kv_bytes, "prefill",
+        describe_prefills(f), "decode", describe_decodes(f), "peak_rss_bytes",
+        (json_int_t)f->peak_bytes, "roofline", describe_limits(f), "shadow",
+        st_cli_shadow(f->session));
     st_cli_add_memory(f->session, object);
     return st_cli_print_json(command, object);
 }
@@ -121,6 +123,9 @@ void st_bench_print_table(const struct st_bench_figures *f) {
     st_cli_row("computed by", "%s, %u threads, chunks of %zu tokens", stint_cpu_name(),
                f->n_threads, stint_session_chunk(f->session));
     st_cli_row("instructions", "%s", stint_cpu_features());
+    if (f->depth > 0)
+        st_cli_row("behind", "%u tokens, a KV cache of %s", f->depth,
+                   st_cli_size(f->kv_bytes, bytes));
     for (size_t i = 0; i < f->n_prefills; i++) {
         const struct st_bench_prefill *p = &f->prefills[i];
         st_cli_row(i == 0 ? "prefill" : "", "%6u tokens %9.3f s %10.1f tokens/s%s", p->n_tokens,

@@ -31,6 +31,8 @@ struct st_bench_figures {
     stint_model_info info;
     stint_roofline roofline;             // zeros: not measured
     uint32_t n_threads, n_tokens, batch; // n_tokens: steps; each is a batch of sequences
+    uint32_t depth;    // tokens that sequences hold before each case; 0: none, steps behind a few
+    uint64_t kv_bytes; // what a step reads of these; 0: unknown
     size_t n_prefills, n_decodes;
     struct st_bench_prefill prefills[ST_CLI_UINTS_MAX];
     struct st_bench_decode decodes[ST_CLI_UINTS_MAX];

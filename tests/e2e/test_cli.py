@@ -280,6 +280,21 @@ class Json(unittest.TestCase):
                      "prefill_fraction", "decode_fraction"):
             self.assertGreater(roofline[name], 0, name)
         self.assertIn(roofline["prefill_peak"], ("bf16", "float"))
+        self.assertEqual((done["depth"], done["kv_bytes"]), (0, 0))
+
+    def test_bench_behind_a_text(self):
+        args = ["bench", MODEL, "-p", "8", "-n", "4", "--reps", "2", "--depth", "600"]
+        kv_bytes = {}
+        for kv in ("f32", "f16"):
+            done = stint_json(*args, "--kv", kv)
+            self.assertEqual((done["depth"], done["prefill"][0]["tokens"]), (600, 8))
+            kv_bytes[kv] = done["kv_bytes"]
+        held = stint_json("inspect", MODEL, "--ctx", "600")["memory"]
+        self.assertEqual(kv_bytes, {"f32": held["kv_bytes_f32"], "f16": held["kv_bytes_f16"]})
+        self.assertIn("behind               600 tokens", stint(*args).stdout)
+        refused = stint(*args, "--ablation")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("leave out --depth", refused.stderr)
 
     def test_ablation(self):
         done = stint_json("bench", MODEL, "-p", "40,70", "--chunk", "16", "--ablation", "--reps",
