@@ -138,6 +138,7 @@ static stint_status step(struct bench *bench, const int32_t *ids) {
 
 struct timing {
     double seconds, read_rate;
+    uint32_t depth; // tokens that a sequence held before
 };
 
 // Times steps and, between them, the reading of their weights, since the speed of memory varies.
@@ -173,12 +174,13 @@ static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_deco
     stint_read_rate reads = {0};
     stint_status status = STINT_OK;
     for (uint32_t i = 0; status == STINT_OK && i < batch; i++) status = begin(bench, i, depth);
+    timing->depth = (uint32_t)stint_session_length(bench->session, 0);
     double begun = st_cli_seconds();
     if (status == STINT_OK && n_prompt > 0)
         status = stint_session_eval(bench->session, 0, ids, n_prompt, false, bench->logits);
-    double seconds = n_prompt > 0 ? st_cli_seconds() - begun : 0;
-    if (status == STINT_OK) status = decode(bench, ids, n_decode, &seconds, &reads);
-    *timing = (struct timing){seconds, reads.seconds > 0 ? (double)reads.bytes / reads.seconds : 0};
+    timing->seconds = n_prompt > 0 ? st_cli_seconds() - begun : 0;
+    if (status == STINT_OK) status = decode(bench, ids, n_decode, &timing->seconds, &reads);
+    timing->read_rate = reads.seconds > 0 ? (double)reads.bytes / reads.seconds : 0;
     return status;
 }
 
@@ -203,9 +205,11 @@ static bool measure_prefill(struct bench *bench, struct st_bench_prefill *prefil
     double seconds[REPS_MAX];
     size_t n = measure(bench, prefill->n_tokens, 0, timings);
     for (size_t i = 0; i < n; i++) seconds[i] = timings[i].seconds;
-    if (n > 0) prefill->seconds = st_cli_median(seconds, n);
+    if (n == 0) return false;
+    prefill->seconds = st_cli_median(seconds, n);
+    prefill->depth = timings[0].depth;
     prefill->schedule = st_cli_schedule(bench->session);
-    return n > 0;
+    return true;
 }
 
 // Each share comes from one pass, whose steps and reads ran at the same time.
@@ -222,6 +226,7 @@ static bool measure_decode(struct bench *bench, struct st_bench_decode *decode) 
         rates[i] = timings[i].read_rate;
         shares[i] = rates[i] > 0 ? rate / rates[i] : 0;
     }
+    decode->depth = timings[0].depth;
     decode->seconds = st_cli_median(seconds, n);
     decode->read_rate = st_cli_median(rates, n);
     decode->share = st_cli_median(shares, n);

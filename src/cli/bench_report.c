@@ -57,10 +57,10 @@ static json_t *describe_prefills(const struct st_bench_figures *f) {
     json_t *array = json_array();
     for (size_t i = 0; i < f->n_prefills; i++) {
         const struct st_bench_prefill *p = &f->prefills[i];
-        json_array_append_new(array,
-                              json_pack("{s:I, s:f, s:f, s:O}", "tokens", (json_int_t)p->n_tokens,
-                                        "seconds", p->seconds, "tokens_per_second", prefill_rate(p),
-                                        "schedule", p->schedule));
+        json_array_append_new(
+            array, json_pack("{s:I, s:I, s:f, s:f, s:O}", "tokens", (json_int_t)p->n_tokens,
+                             "depth", (json_int_t)p->depth, "seconds", p->seconds,
+                             "tokens_per_second", prefill_rate(p), "schedule", p->schedule));
     }
     return array;
 }
@@ -70,11 +70,12 @@ static json_t *describe_decodes(const struct st_bench_figures *f) {
     for (size_t i = 0; i < f->n_decodes; i++) {
         const struct st_bench_decode *d = &f->decodes[i];
         json_array_append_new(
-            array, json_pack("{s:I, s:I, s:I, s:f, s:I, s:f, s:f}", "tokens",
-                             (json_int_t)f->n_tokens, "batch", (json_int_t)f->batch, "bits",
-                             (json_int_t)d->bits, "tokens_per_second", decode_rate(f, d),
-                             "bytes_per_token", (json_int_t)d->bytes, "read_bytes_per_second",
-                             d->read_rate, "bandwidth_fraction", d->share));
+            array, json_pack("{s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f}", "tokens",
+                             (json_int_t)f->n_tokens, "depth", (json_int_t)d->depth, "batch",
+                             (json_int_t)f->batch, "bits", (json_int_t)d->bits, "tokens_per_second",
+                             decode_rate(f, d), "bytes_per_token", (json_int_t)d->bytes, "kv_bytes",
+                             (json_int_t)f->kv_bytes, "read_bytes_per_second", d->read_rate,
+                             "bandwidth_fraction", d->share));
     }
     return array;
 }
@@ -93,14 +94,12 @@ static json_t *describe_limits(const struct st_bench_figures *f) {
 
 bool st_bench_print_object(const char *command, const struct st_bench_figures *f) {
     json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:o, s:o, s:I, s:o, s:o}", "model", f->name,
-        "exec", stint_exec_name(f->info.exec), "device", stint_session_device(f->session),
-        "chunk_tokens", (json_int_t)stint_session_chunk(f->session), "threads",
-        (json_int_t)f->n_threads, "cpu", stint_cpu_name(), "cpu_features", stint_cpu_features(),
-        "depth", (json_int_t)f->depth, "kv_bytes", (json_int_t)f->kv_bytes, "prefill",
-        describe_prefills(f), "decode", describe_decodes(f), "peak_rss_bytes",
-        (json_int_t)f->peak_bytes, "roofline", describe_limits(f), "shadow",
-        st_cli_shadow(f->session));
+        "{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model", f->name, "exec",
+        stint_exec_name(f->info.exec), "device", stint_session_device(f->session), "chunk_tokens",
+        (json_int_t)stint_session_chunk(f->session), "threads", (json_int_t)f->n_threads, "cpu",
+        stint_cpu_name(), "cpu_features", stint_cpu_features(), "prefill", describe_prefills(f),
+        "decode", describe_decodes(f), "peak_rss_bytes", (json_int_t)f->peak_bytes, "roofline",
+        describe_limits(f), "shadow", st_cli_shadow(f->session));
     st_cli_add_memory(f->session, object);
     return st_cli_print_json(command, object);
 }

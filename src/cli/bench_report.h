@@ -11,14 +11,14 @@
 
 // The results for one prompt length.
 struct st_bench_prefill {
-    uint32_t n_tokens;
+    uint32_t n_tokens, depth; // behind as many tokens
     double seconds;
     json_t *schedule; // execution order of the last pass; owned
 };
 
 // The results for one precision of decoding.
 struct st_bench_decode {
-    uint32_t bits;
+    uint32_t bits, depth;
     uint64_t bytes;   // weight bytes per step
     double seconds;   // all steps together
     double read_rate; // bytes per second at which these weights can be read; 0: unknown
@@ -31,7 +31,7 @@ struct st_bench_figures {
     stint_model_info info;
     stint_roofline roofline;             // zeros: not measured
     uint32_t n_threads, n_tokens, batch; // n_tokens: steps; each is a batch of sequences
-    uint32_t depth;    // tokens that sequences hold before each case; 0: none, steps behind a few
+    uint32_t depth;    // tokens that each case is to be behind; 0: prompts none, steps a few
     uint64_t kv_bytes; // what a step reads of these; 0: unknown
     size_t n_prefills, n_decodes;
     struct st_bench_prefill prefills[ST_CLI_UINTS_MAX];

@@ -272,23 +272,25 @@ class Json(unittest.TestCase):
         done = stint_json("bench", MODEL, "-p", "8,16", "-n", "4", "--reps", "1", "--threads", "1")
         self.assertEqual((done["exec"], done["device"], done["threads"]), ("float", "cpu", 1))
         self.assertEqual([row["tokens"] for row in done["prefill"]], [8, 16])
-        self.assertEqual(set(done["prefill"][0]), {"tokens", "seconds", "tokens_per_second",
-                                                   "schedule"})
+        self.assertEqual(set(done["prefill"][0]), {"tokens", "depth", "seconds",
+                                                   "tokens_per_second", "schedule"})
         self.assertEqual([(row["tokens"], row["bits"]) for row in done["decode"]], [(4, 16)])
         roofline = done["roofline"]
         for name in ("int8_ops_per_second", "float_flops_per_second", "bytes_per_second",
                      "prefill_fraction", "decode_fraction"):
             self.assertGreater(roofline[name], 0, name)
         self.assertIn(roofline["prefill_peak"], ("bf16", "float"))
-        self.assertEqual((done["depth"], done["kv_bytes"]), (0, 0))
+        self.assertEqual([done["prefill"][0]["depth"], done["decode"][0]["depth"],
+                          done["decode"][0]["kv_bytes"]], [0, 16, 0])
 
     def test_bench_behind_a_text(self):
         args = ["bench", MODEL, "-p", "8", "-n", "4", "--reps", "2", "--depth", "600"]
         kv_bytes = {}
         for kv in ("f32", "f16"):
             done = stint_json(*args, "--kv", kv)
-            self.assertEqual((done["depth"], done["prefill"][0]["tokens"]), (600, 8))
-            kv_bytes[kv] = done["kv_bytes"]
+            self.assertEqual([row["depth"] for row in done["prefill"] + done["decode"]],
+                             [600, 600])
+            kv_bytes[kv] = done["decode"][0]["kv_bytes"]
         held = stint_json("inspect", MODEL, "--ctx", "600")["memory"]
         self.assertEqual(kv_bytes, {"f32": held["kv_bytes_f32"], "f16": held["kv_bytes_f16"]})
         self.assertIn("behind               600 tokens", stint(*args).stdout)
