@@ -216,12 +216,11 @@ static bool measure_prefill(struct bench *bench, struct st_bench_prefill *prefil
 static bool measure_decode(struct bench *bench, struct st_bench_decode *decode) {
     struct timing timings[REPS_MAX];
     double seconds[REPS_MAX], rates[REPS_MAX], shares[REPS_MAX];
-    const struct st_bench_figures *f = &bench->figures;
     uint32_t n_tokens = bench->options->n_tokens;
     size_t n = measure(bench, 0, n_tokens, timings);
     if (n == 0) return false;
     for (size_t i = 0; i < n; i++) {
-        double rate = (double)(decode->bytes + f->kv_bytes) * n_tokens / timings[i].seconds;
+        double rate = (double)decode->bytes * n_tokens / timings[i].seconds;
         seconds[i] = timings[i].seconds;
         rates[i] = timings[i].read_rate;
         shares[i] = rates[i] > 0 ? rate / rates[i] : 0;
@@ -338,17 +337,6 @@ static bool set_precision(struct bench *bench, size_t i) {
     return false;
 }
 
-// What a step reads of the KV caches behind the depth; 0 without one.
-static uint64_t depth_bytes(const struct bench *bench) {
-    stint_session_options options = st_cli_session_options(&bench->options->common);
-    uint64_t bytes = 0, scratch;
-    options.n_context = bench->options->depth;
-    options.n_sequences = bench->options->batch;
-    bool known = bench->options->depth > 0 &&
-                 stint_session_measure(bench->model, &options, &bytes, &scratch) == STINT_OK;
-    return known ? bytes : 0;
-}
-
 static void plan(struct bench *bench) {
     const struct bench_options *o = bench->options;
     struct st_bench_figures *f = &bench->figures;
@@ -356,7 +344,6 @@ static void plan(struct bench *bench) {
     f->n_tokens = o->n_tokens;
     f->batch = o->batch;
     f->depth = o->depth;
-    f->kv_bytes = depth_bytes(bench);
     f->bounded = o->common.memory != 0;
     f->n_prefills = o->prompts.count;
     f->n_decodes = decode_cases(bench);

@@ -69,13 +69,13 @@ static json_t *describe_decodes(const struct st_bench_figures *f) {
     json_t *array = json_array();
     for (size_t i = 0; i < f->n_decodes; i++) {
         const struct st_bench_decode *d = &f->decodes[i];
-        json_array_append_new(
-            array, json_pack("{s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:f}", "tokens",
-                             (json_int_t)f->n_tokens, "depth", (json_int_t)d->depth, "batch",
-                             (json_int_t)f->batch, "bits", (json_int_t)d->bits, "tokens_per_second",
-                             decode_rate(f, d), "bytes_per_token", (json_int_t)d->bytes, "kv_bytes",
-                             (json_int_t)f->kv_bytes, "read_bytes_per_second", d->read_rate,
-                             "bandwidth_fraction", d->share));
+        json_array_append_new(array,
+                              json_pack("{s:I, s:I, s:I, s:I, s:f, s:I, s:f, s:f}", "tokens",
+                                        (json_int_t)f->n_tokens, "depth", (json_int_t)d->depth,
+                                        "batch", (json_int_t)f->batch, "bits", (json_int_t)d->bits,
+                                        "tokens_per_second", decode_rate(f, d), "bytes_per_token",
+                                        (json_int_t)d->bytes, "read_bytes_per_second", d->read_rate,
+                                        "bandwidth_fraction", d->share));
     }
     return array;
 }
@@ -123,8 +123,7 @@ void st_bench_print_table(const struct st_bench_figures *f) {
                f->n_threads, stint_session_chunk(f->session));
     st_cli_row("instructions", "%s", stint_cpu_features());
     if (f->depth > 0)
-        st_cli_row("behind", "%u tokens, a KV cache of %s", f->depth,
-                   st_cli_size(f->kv_bytes, bytes));
+        st_cli_row("behind", "%u tokens; reading is that of the weights alone", f->depth);
     for (size_t i = 0; i < f->n_prefills; i++) {
         const struct st_bench_prefill *p = &f->prefills[i];
         st_cli_row(i == 0 ? "prefill" : "", "%6u tokens %9.3f s %10.1f tokens/s%s", p->n_tokens,

@@ -22,7 +22,7 @@ struct st_bench_decode {
     uint64_t bytes;   // weight bytes per step
     double seconds;   // all steps together
     double read_rate; // bytes per second at which these weights can be read; 0: unknown
-    double share;     // share of read_rate that decoding reached
+    double share;     // share of read_rate that decoding reached with the weights alone
 };
 
 struct st_bench_figures {
@@ -31,8 +31,7 @@ struct st_bench_figures {
     stint_model_info info;
     stint_roofline roofline;             // zeros: not measured
     uint32_t n_threads, n_tokens, batch; // n_tokens: steps; each is a batch of sequences
-    uint32_t depth;    // tokens that each case is to be behind; 0: prompts none, steps a few
-    uint64_t kv_bytes; // what a step reads of these; 0: unknown
+    uint32_t depth; // tokens that each case is to be behind; 0: prompts none, steps a few
     size_t n_prefills, n_decodes;
     struct st_bench_prefill prefills[ST_CLI_UINTS_MAX];
     struct st_bench_decode decodes[ST_CLI_UINTS_MAX];
