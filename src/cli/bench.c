@@ -116,8 +116,8 @@ static uint32_t thread_count(const struct bench_options *options) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
-// Leaves a sequence with the first n tokens. The last of them are computed each time, as a prompt,
-// so that a precision schedule begins anew, and recurrent states are those of these n.
+// Leaves a sequence with the first n tokens. The last of them are computed each time: what a cut
+// makes a recurrent model compute again is then not in the time of the case.
 static stint_status begin(struct bench *bench, uint32_t sequence, uint32_t n) {
     size_t held = stint_session_length(bench->session, sequence);
     size_t kept = n > DECODE_PROMPT ? n - DECODE_PROMPT : 0;
@@ -204,8 +204,8 @@ static bool measure_prefill(struct bench *bench, struct st_bench_prefill *prefil
     struct timing timings[REPS_MAX];
     double seconds[REPS_MAX];
     size_t n = measure(bench, prefill->n_tokens, 0, timings);
-    for (size_t i = 0; i < n; i++) seconds[i] = timings[i].seconds;
     if (n == 0) return false;
+    for (size_t i = 0; i < n; i++) seconds[i] = timings[i].seconds;
     prefill->seconds = st_cli_median(seconds, n);
     prefill->depth = timings[0].depth;
     prefill->schedule = st_cli_schedule(bench->session);
